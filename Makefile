@@ -1,0 +1,60 @@
+# Every target installs what it needs into .venv, once; a change of pyproject.toml installs again.
+# Another interpreter: make clean && make PYTHON=python3.12
+
+PYTHON ?= python3
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+VENV := .venv/.stamp-venv
+PACKAGE := .venv/.stamp-package
+TEST_TOOLS := .venv/.stamp-test
+LINT_TOOLS := .venv/.stamp-lint
+BENCHMARKS := $(sort $(wildcard benchmarks/[!_]*.py))
+
+.DEFAULT_GOAL := plan
+.PHONY: plan test check slow docs bench clean
+
+plan: $(PACKAGE)  ## the main job: plan a model
+	$(BIN)/slicewise plan llama-3-70b
+
+test: $(TEST_TOOLS)  ## all tests but the slow ones
+	$(BIN)/pytest -m "not slow"
+
+check: $(LINT_TOOLS)  ## format, lint, types, import floors
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(TEST_TOOLS)  ## the slow tests; having none is no failure (pytest's exit code 5)
+	@echo '$(BIN)/pytest -m slow'; \
+	status=0; $(BIN)/pytest -m slow || status=$$?; \
+	if [ $$status -eq 5 ]; then echo 'No slow tests were collected, which is fine.'; else exit $$status; fi
+
+docs: $(PACKAGE)  ## write the generated pages again
+	$(BIN)/python scripts/make_docs.py
+
+bench: $(PACKAGE)  ## run every script in benchmarks/
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## remove .venv and all that the tools left behind
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV):
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "slicewise needs Python 3.11 or newer, but this is %s: set PYTHON, as in make PYTHON=python3.12" % sys.version.split()[0])'
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@
+
+$(PACKAGE): $(VENV) pyproject.toml
+	$(PIP) install --editable '.[figures]'
+	@touch $@
+
+$(TEST_TOOLS): $(PACKAGE)
+	$(PIP) install --group test
+	@touch $@
+
+$(LINT_TOOLS): $(PACKAGE)
+	$(PIP) install --group lint
+	@touch $@

@@ -1,0 +1,129 @@
+"""Reads a Hugging Face config.json of the LLaMA family: Llama, Mistral and Qwen2, dense, grouped-query.
+
+What is not understood is refused by the name of its key. Missing keys take the defaults of transformers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from slicewise.errors import InputError, UnsupportedModelError
+from slicewise.spec.model import Model
+from slicewise.spec.provenance import Provenance
+
+FAMILIES = ("llama", "mistral", "qwen2")
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+_NEUTRAL = (None, False, 0, 1, [], {}, "", 1.0)
+_REFUSED = {
+    "quantization_config": "a checkpoint with dtypes by role is not read yet",
+    "num_local_experts": "mixtures of experts are not read yet",
+    "num_experts": "mixtures of experts are not read yet",
+    "n_routed_experts": "mixtures of experts are not read yet",
+    "kv_lora_rank": "latent attention is not read yet",
+    "layer_types": "layers of several kinds are not read yet",
+    "block_configs": "layers of several kinds are not read yet",
+    "text_config": "models with a vision or audio tower are not read yet",
+    "vision_config": "models with a vision or audio tower are not read yet",
+}
+_MISTRAL_WINDOW = 4096
+
+
+def read_config(path: Path) -> Model:
+    """The model that a config.json describes.
+
+    Raises:
+        InputError: the file is not a JSON object, or a size is missing or no whole number.
+        UnsupportedModelError: it describes what is not understood.
+    """
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a readable config.json") from error
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); mend or download it again"
+        ) from error
+    if not isinstance(config, dict):
+        raise InputError(f"{path}: holds a {type(config).__name__}, not an object; give a Hugging Face config.json")
+    return model_from_config(config, path.parent.name if path.name == "config.json" else path.stem, str(path))
+
+
+def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
+    """The model that the keys of a config describe.
+
+    Args:
+        config: the object of a config.json.
+        name: what to call the model.
+        origin: where the config was read, for messages and derivations.
+
+    Raises:
+        InputError: a size is missing or no whole number.
+        UnsupportedModelError: it describes what is not understood.
+    """
+    family = config.get("model_type")
+    if family not in FAMILIES:
+        named = family or config.get("architectures") or "not named"
+        raise UnsupportedModelError(
+            f"{origin}: model_type {named} is not supported yet; supported: {', '.join(FAMILIES)}"
+        )
+    for key, why in _REFUSED.items():
+        if config.get(key) not in _NEUTRAL and not (key == "layer_types" and set(config[key]) == {"full_attention"}):
+            raise UnsupportedModelError(f"{origin}: {key}: {why}; remove the key to plan it as a dense model")
+    if config.get("hidden_act", "silu") != "silu":
+        raise UnsupportedModelError(f"{origin}: hidden_act {config['hidden_act']} is not supported yet; supported: silu")
+    n_heads, d_model = _size(config, "num_attention_heads", origin), _size(config, "hidden_size", origin)
+    if config.get("head_dim") is None and d_model % n_heads:
+        raise InputError(f"{origin}: head_dim is missing and hidden_size {d_model} does not divide by {n_heads} heads")
+    attention_bias = bool(config.get("attention_bias", False))
+    dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16").removeprefix("torch.")
+    if dtype not in _DTYPES:
+        raise UnsupportedModelError(f"{origin}: torch_dtype {dtype} is not supported; supported: {', '.join(_DTYPES)}")
+    values = {
+        "n_layers": _size(config, "num_hidden_layers", origin),
+        "d_model": d_model,
+        "d_ff": _size(config, "intermediate_size", origin),
+        "n_heads": n_heads,
+        "n_kv_heads": _size(config, "num_key_value_heads", origin, default=n_heads),
+        "head_dim": _size(config, "head_dim", origin, default=d_model // n_heads),
+        "vocab_size": _size(config, "vocab_size", origin),
+        "tied_embeddings": bool(config.get("tie_word_embeddings", False)),
+        "qkv_bias": family == "qwen2" or attention_bias,
+        "out_bias": family == "llama" and attention_bias,
+        "mlp_bias": bool(config.get("mlp_bias", False)),
+        "attention_window": _window(config, family, origin),
+        "max_context_tokens": _size(config, "max_position_embeddings", origin, default=0) or math.inf,
+        "checkpoint_dtype": _DTYPES[dtype],
+    }
+    facts = {key: Provenance(printed=f"{value}, read from {origin}") for key, value in values.items()}
+    return Model(name=name, provenance=MappingProxyType(facts), **values)
+
+
+def _size(config: dict[str, Any], key: str, origin: str, default: int | None = None) -> int:
+    value = config.get(key)
+    if value is None:
+        value = default
+    if value is None:
+        raise InputError(f"{origin}: {key} is missing; a {config['model_type']} config.json must give it")
+    if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != default):
+        raise InputError(f"{origin}: {key} is {value!r}; it must be a whole number of at least 1")
+    return value
+
+
+def _window(config: dict[str, Any], family: str, origin: str) -> float:
+    """Most tokens that every layer attends to; inf for full attention."""
+    if family == "qwen2":
+        if config.get("use_sliding_window"):
+            raise UnsupportedModelError(
+                f"{origin}: use_sliding_window: layers of several kinds are not read yet; set it to false for full attention"
+            )
+        return math.inf
+    if family == "mistral":
+        window = config.get("sliding_window", config.get("sliding_window_size", _MISTRAL_WINDOW))
+        return math.inf if window is None else _size({**config, "sliding_window": window}, "sliding_window", origin)
+    if config.get("sliding_window"):
+        raise UnsupportedModelError(f"{origin}: sliding_window is not a key of {family}; remove it for full attention")
+    return math.inf

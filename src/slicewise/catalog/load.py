@@ -1,0 +1,120 @@
+"""Reads the package's data files once, and finds chips and models by name."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from slicewise.catalog.hf import read_config
+from slicewise.catalog.records import ChipRecord, ModelRecord, PriceRecord, SourceRecord
+from slicewise.errors import CatalogError, InputError, UnknownNameError
+from slicewise.spec.chip import Chip, Price
+from slicewise.spec.model import Model
+from slicewise.spec.provenance import Source
+
+
+def _read(name: str) -> dict[str, Any]:
+    text = resources.files("slicewise.catalog").joinpath("data", name).read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _refuse(file: str, key: str, error: Exception) -> CatalogError:
+    return CatalogError(f"{file}: [{key}]: {' '.join(str(error).split())}")
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Every source, by key."""
+    return {key: SourceRecord(**entry).to_spec(key) for key, entry in _read("sources.toml").items()}
+
+
+@cache
+def prices() -> dict[str, tuple[Price, ...]]:
+    """The quotes of each chip, the default first."""
+    found: dict[str, list[Price]] = {}
+    for entry in _read("prices.toml")["price"]:
+        record = PriceRecord(**entry)
+        found.setdefault(record.chip, []).append(record.to_spec(sources()))
+    return {chip: tuple(quotes) for chip, quotes in found.items()}
+
+
+@cache
+def chips() -> dict[str, Chip]:
+    """Every chip, by its name."""
+    found = {}
+    for name, entry in _read("chips.toml").items():
+        try:
+            found[name] = ChipRecord(**entry).to_spec(name, sources(), prices().get(name, ()))
+        except (ValidationError, KeyError) as error:
+            raise _refuse("chips.toml", name, error) from error
+    return found
+
+
+@cache
+def _model_records() -> dict[str, ModelRecord]:
+    found = {}
+    for name, entry in _read("models.toml").items():
+        try:
+            found[name] = ModelRecord(**entry)
+        except ValidationError as error:
+            raise _refuse("models.toml", name, error) from error
+    return found
+
+
+def models() -> dict[str, Model]:
+    """Every model of the catalog, by its name."""
+    return {name: record.to_spec(name, sources()) for name, record in _model_records().items()}
+
+
+def model_aliases() -> dict[str, tuple[str, ...]]:
+    """Other names of each model."""
+    return {name: tuple(record.aliases) for name, record in _model_records().items()}
+
+
+def find_chip(name: str) -> Chip:
+    """The chip of a name or alias, such as v5e, v5litepod or tpu-v5-lite-podslice.
+
+    Raises:
+        UnknownNameError: no chip of that name.
+    """
+    wanted = name.strip().lower()
+    for chip in chips().values():
+        if wanted == chip.name or wanted in chip.aliases:
+            return chip
+    names = [n for chip in chips().values() for n in (chip.name, *chip.aliases)]
+    raise UnknownNameError("chip", name, names, "(`slicewise catalog chips` lists them)")
+
+
+def load_model(name: str | Path | Model) -> Model:
+    """A model by catalog name or alias, or from a config.json or a folder that holds one.
+
+    Raises:
+        UnknownNameError: neither a name of the catalog nor a path.
+        UnsupportedModelError: the config holds what is not understood.
+        InputError: the file cannot be read.
+    """
+    if isinstance(name, Model):
+        return name
+    text = str(name).strip()
+    if not text:
+        raise InputError("MODEL is empty; give a catalog name such as llama-3-70b, or a path of a config.json")
+    wanted = text.lower()
+    for known, record in _model_records().items():
+        if wanted == known or wanted in (alias.lower() for alias in record.aliases):
+            return record.to_spec(known, sources())
+    path = Path(text).expanduser()
+    if path.is_dir():
+        path /= "config.json"
+        if not path.is_file():
+            raise InputError(f"{text} holds no config.json; give the folder of a Hugging Face model or the file itself")
+    if path.is_file():
+        return read_config(path)
+    if path.suffix == ".json":
+        raise InputError(f"there is no file {text}; check the path")
+    names = [n for known, record in _model_records().items() for n in (known, *(a.lower() for a in record.aliases))]
+    raise UnknownNameError("model", text, names, "or give the path of a config.json")

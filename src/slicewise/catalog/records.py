@@ -1,0 +1,176 @@
+"""The catalog's files as they may be written, and their turning into specs. Unknown keys are refused."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from slicewise.spec.chip import Chip, Price
+from slicewise.spec.model import Model
+from slicewise.spec.provenance import Provenance, Source
+from slicewise.units import parse
+
+Sources = dict[str, Source]
+_RATE_UNITS = {"FLOP/s": "FLOP/s", "OP/s": "FLOP/s", "TFLOP/s": "FLOP/s", "TOP/s": "FLOP/s", "B/s": "B/s", "GB/s": "B/s"}
+_BASE_UNIT = {**_RATE_UNITS, "GB": "B", "GiB": "B", "us": "s"}
+
+
+class Record(BaseModel):
+    """What every record keeps to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceRecord(Record):
+    """A document."""
+
+    title: str
+    url: str
+    date: str
+
+    def to_spec(self, key: str) -> Source:
+        """The source under its key."""
+        return Source(key=key, title=self.title, url=self.url, date=self.date)
+
+
+class Quantity(Record):
+    """A figure as its source prints it."""
+
+    value: float = Field(gt=0)
+    unit: str
+    source: str
+    also: str = ""
+
+    @property
+    def base(self) -> float:
+        """The figure in its base unit."""
+        return parse(f"{self.value} {self.unit}", _BASE_UNIT[self.unit])
+
+    def provenance(self, sources: Sources) -> Provenance:
+        """The figure as printed, with its source."""
+        return Provenance(printed=f"{self.value:g} {self.unit}", source=sources[self.source], note=self.also)
+
+
+class ChipRecord(Record):
+    """One chip of chips.toml."""
+
+    title: str
+    kind: Literal["tpu", "gpu"]
+    aliases: list[str]
+    shapes: list[str]
+    shapes_source: str
+    hbm: Quantity
+    usable_hbm: Quantity | None = None
+    hbm_bandwidth: Quantity
+    flops: dict[Literal["bf16", "int8", "fp8", "fp4"], Quantity]
+    link: Quantity
+    hop: Quantity
+    dcn: Quantity | None = None
+    node: Quantity | None = None
+    wrap: Literal["axis-of-16", "cubes-of-4", "never"] = "never"
+    cores_in_name: int = 1
+    devices_per_chip: int = 1
+    chips_per_host: int = 4
+    domain_chips: int = 0
+
+    def to_spec(self, name: str, sources: Sources, prices: tuple[Price, ...]) -> Chip:
+        """The chip in base units, with the provenance of each figure."""
+        usable = self.usable_hbm or self.hbm
+        facts = {
+            "hbm_bytes": self.hbm.provenance(sources),
+            "usable_hbm_bytes": usable.provenance(sources),
+            "hbm_bytes_per_s": self.hbm_bandwidth.provenance(sources),
+            "link_bytes_per_s": self.link.provenance(sources),
+            "hop_s": self.hop.provenance(sources),
+            "shapes": Provenance(printed=", ".join(self.shapes), source=sources[self.shapes_source]),
+        }
+        facts |= {f"flops_per_s.{dtype}": rate.provenance(sources) for dtype, rate in self.flops.items()}
+        if self.usable_hbm is None:
+            facts["usable_hbm_bytes"] = Provenance(
+                printed=f"{self.hbm.value:g} {self.hbm.unit} nominal",
+                source=sources[self.hbm.source],
+                note="what the engine can use of it is not known here",
+            )
+        dcn = self.dcn.base if self.dcn else None
+        if self.dcn:
+            facts["dcn_bytes_per_s"] = self.dcn.provenance(sources)
+        if self.node:
+            dcn = self.node.base / self.domain_chips
+            facts["node_bytes_per_s"] = self.node.provenance(sources)
+            facts["dcn_bytes_per_s"] = Provenance(
+                printed=f"{self.node.value:g} {self.node.unit} a node over {self.domain_chips} GPUs",
+                source=sources[self.node.source],
+            )
+        return Chip(
+            name=name,
+            title=self.title,
+            kind=self.kind,
+            hbm_bytes=self.hbm.base,
+            usable_hbm_bytes=usable.base,
+            hbm_bytes_per_s=self.hbm_bandwidth.base,
+            flops_per_s=MappingProxyType({dtype: rate.base for dtype, rate in self.flops.items()}),
+            link_bytes_per_s=self.link.base,
+            hop_s=self.hop.base,
+            shapes=tuple(tuple(int(side) for side in shape.split("x")) for shape in self.shapes),
+            wrap=self.wrap,
+            dcn_bytes_per_s=dcn,
+            domain_chips=self.domain_chips,
+            node_bytes_per_s=self.node.base if self.node else None,
+            cores_in_name=self.cores_in_name,
+            devices_per_chip=self.devices_per_chip,
+            chips_per_host=self.chips_per_host,
+            aliases=tuple(self.aliases),
+            prices=prices,
+            provenance=MappingProxyType(facts),
+        )
+
+
+class PriceRecord(Record):
+    """One quote of prices.toml."""
+
+    chip: str
+    usd_per_chip_hour: float = Field(gt=0)
+    provider: str
+    tier: str
+    date: str
+    source: str
+    region: str = "not stated"
+
+    def to_spec(self, sources: Sources) -> Price:
+        """The quote with its source."""
+        printed = f"${self.usd_per_chip_hour:g} per chip-hour, {self.provider}, {self.tier}, {self.date}"
+        return Price(
+            usd_per_chip_hour=self.usd_per_chip_hour,
+            provider=self.provider,
+            tier=self.tier,
+            date=self.date,
+            region=self.region,
+            provenance=Provenance(printed=printed, source=sources[self.source]),
+        )
+
+
+class ModelRecord(Record):
+    """One model of models.toml."""
+
+    aliases: list[str]
+    source: str
+    n_layers: int
+    d_model: int
+    d_ff: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    max_context_tokens: float = math.inf
+    checkpoint_dtype: str = "bf16"
+    tied_embeddings: bool = False
+    norm_weights: bool = True
+
+    def to_spec(self, name: str, sources: Sources) -> Model:
+        """The model, with where its shape was read."""
+        values = self.model_dump(exclude={"aliases", "source"})
+        facts = {key: Provenance(printed=str(value), source=sources[self.source]) for key, value in values.items()}
+        return Model(name=name, provenance=MappingProxyType(facts), **values)

@@ -1,0 +1,92 @@
+"""Slices by the names that people use: v5e:4x2, v6e-8, v5litepod-16, v5p-8 (4 chips), h100:8."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from slicewise.catalog.load import find_chip
+from slicewise.errors import InputError, UnknownNameError
+from slicewise.spec.chip import Chip
+from slicewise.spec.topology import Slice
+
+_MACHINE = re.compile(r"^(ct[\w]+|tpu7x)-(?:hightpu|standard)-(\d+)t$")
+
+
+def load_slice(name: str | Slice) -> Slice:
+    """A slice by chip and topology, by Google's name, or by a count of GPUs.
+
+    >>> load_slice("v5e:4x2").name, load_slice("v5p-8").name, load_slice("h100:8").n_chips
+    ('v5e:2x4', 'v5p:2x2x1', 8)
+
+    Raises:
+        InputError: not a slice that is offered.
+        UnknownNameError: no such chip.
+    """
+    if isinstance(name, Slice):
+        return name
+    text = name.strip().lower().replace(" ", ":", 1)
+    machine = _MACHINE.match(text)
+    if machine:
+        return _by_count(find_chip(machine[1]), int(machine[2]), text)
+    if ":" in text:
+        chip_name, _, topology = text.partition(":")
+        chip = find_chip(chip_name)
+        if re.fullmatch(r"\d+", topology):
+            return _by_count(chip, int(topology), text)
+        if re.fullmatch(r"\d+(x\d+)+", topology):
+            return _by_shape(chip, tuple(int(side) for side in topology.split("x")), text)
+        raise InputError(f"--slice '{name}': write chip and topology, such as {_example(chip)}")
+    chip_name, _, count = text.rpartition("-")
+    if chip_name and count.isdigit():
+        try:
+            chip = find_chip(chip_name)
+        except UnknownNameError:
+            chip = find_chip(text)
+        return _by_count(chip, _chips_in_name(chip, int(count), text), text)
+    raise InputError(f"--slice '{name}': write chip and topology, such as {_example(find_chip(text))}")
+
+
+def standard_slices(chip: Chip) -> tuple[Slice, ...]:
+    """Every slice of a chip that is offered, smallest first."""
+    return tuple(Slice(chip=chip, shape=shape) for shape in chip.shapes)
+
+
+def google_name(slice_: Slice) -> str:
+    """Google's accelerator type, such as v5litepod-16 or v5p-8; "" where there is none."""
+    prefix = {"v4": "v4", "v5e": "v5litepod", "v5p": "v5p", "v6e": "v6e"}.get(slice_.chip.name)
+    return f"{prefix}-{slice_.n_chips * slice_.chip.cores_in_name}" if prefix else ""
+
+
+def _example(chip: Chip) -> str:
+    middle = standard_slices(chip)[len(chip.shapes) // 2]
+    return middle.name
+
+
+def _chips_in_name(chip: Chip, count: int, text: str) -> int:
+    if count % chip.cores_in_name:
+        raise InputError(
+            f"--slice '{text}': {chip.name} names count TensorCores, {chip.cores_in_name} a chip;"
+            f" {count} is not whole chips; write for example {_example(chip)}"
+        )
+    return count // chip.cores_in_name
+
+
+def _by_count(chip: Chip, n_chips: int, text: str) -> Slice:
+    if n_chips < 1:
+        raise InputError(f"--slice '{text}': a slice has at least 1 chip; write for example {_example(chip)}")
+    found = [s for s in standard_slices(chip) if s.n_chips == n_chips]
+    if found:
+        return found[0]
+    counts = ", ".join(str(s.n_chips) for s in standard_slices(chip))
+    raise InputError(f"--slice '{text}': no standard {chip.name} slice has {n_chips} chips; offered: {counts}")
+
+
+def _by_shape(chip: Chip, shape: tuple[int, ...], text: str) -> Slice:
+    if chip.is_gpu:
+        return _by_count(chip, math.prod(shape), text)
+    found = [s for s in standard_slices(chip) if sorted(s.shape) == sorted(shape)]
+    if found:
+        return found[0]
+    offered = ", ".join(s.topology for s in standard_slices(chip))
+    raise InputError(f"--slice '{text}': {chip.name} has no {'x'.join(map(str, shape))}; standard slices: {offered}")

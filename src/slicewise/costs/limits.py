@@ -1,0 +1,74 @@
+"""Limits: when matmuls turn compute bound, and how far model parallelism goes before the network binds."""
+
+from __future__ import annotations
+
+from slicewise.costs.collectives import collective_s
+from slicewise.costs.real import Real
+
+
+def critical_batch(flops_per_s: Real, hbm_bytes_per_s: Real, weight_bytes_per_param: Real) -> Real:
+    """Batch from which matmuls are compute bound: C / W * b_w / 2. []
+
+    Neglects: activations' own bytes, 4 % at D = 8192.
+    Source: scaling-book-inference
+    """
+    return flops_per_s / hbm_bytes_per_s * weight_bytes_per_param / 2
+
+
+def model_parallel_limit_flops(
+    d_ff: Real, all_gather_bytes_per_s: Real, flops_per_s: Real, activation_bytes_per_element: Real
+) -> Real:
+    """Ways of model parallelism beyond which the network binds, where FLOPs bind otherwise: F (2 / b_a) W_ici / C. []
+
+    W_ici is that of all axes together, M_Y times one axis where they are alike.
+    Source: scaling-book-applied-inference
+    """
+    return d_ff * (2 / activation_bytes_per_element) * all_gather_bytes_per_s / flops_per_s
+
+
+def model_parallel_limit_bandwidth(
+    d_ff: Real,
+    all_gather_bytes_per_s: Real,
+    hbm_bytes_per_s: Real,
+    weight_bytes_per_param: Real,
+    activation_bytes_per_element: Real,
+    batch: Real,
+) -> Real:
+    """Ways of model parallelism beyond which the network binds, where HBM binds otherwise: F b_w W_ici / (b_a W B). []
+
+    Source: scaling-book-inference
+    """
+    return d_ff * weight_bytes_per_param * all_gather_bytes_per_s / (
+        activation_bytes_per_element * hbm_bytes_per_s * batch
+    )
+
+
+def gate_matmul_ici_s(all_gather_bytes: Real, all_gather_bytes_per_s: Real, all_gather_latency_s: Real) -> Real:
+    """Collective of one gate matmul, over all axes. [s]"""
+    return collective_s(all_gather_bytes, all_gather_bytes_per_s, all_gather_latency_s)
+
+
+def gate_matmul_ici_one_axis_s(all_gather_bytes: Real, axis_bytes_per_s: Real) -> Real:
+    """Collective of one gate matmul, over one axis, bandwidth alone. [s]
+
+    Source: scaling-book-applied-inference
+    """
+    return all_gather_bytes / axis_bytes_per_s
+
+
+def gate_matmul_hbm_s(
+    d_model: Real, d_ff: Real, weight_bytes_per_param: Real, n_chips: Real, hbm_bytes_per_s: Real
+) -> Real:
+    """Time to read one gate matrix. [s]
+
+    Source: scaling-book-applied-inference
+    """
+    return d_model * d_ff * weight_bytes_per_param / (n_chips * hbm_bytes_per_s)
+
+
+def gate_matmul_flops_s(batch: Real, d_model: Real, d_ff: Real, n_chips: Real, flops_per_s: Real) -> Real:
+    """FLOPs time of one gate matmul at peak. [s]
+
+    Source: scaling-book-applied-inference
+    """
+    return 2 * batch * d_model * d_ff / (n_chips * flops_per_s)

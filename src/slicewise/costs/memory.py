@@ -1,0 +1,111 @@
+"""The memory ledger of a slice: what it grants, what is used, and what still fits.
+
+Neglects: the program, fragmentation, prefill's activations; `memory_fraction` is the reserve for them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slicewise.costs.real import Real
+
+LOGIT_BYTES = 4.0
+"""Logits are float32. [B]"""
+
+HALF_BYTE = 0.5
+"""Bytes are whole: what is over by less than this is a rounding error of the sum, and fits. [B]"""
+
+TINY = 1e-300
+"""Stands for a divisor of zero."""
+
+
+def activation_bytes_per_sequence(vocab_size: Real, d_ff: Real, activation_bytes_per_element: Real) -> Real:
+    """Peak decode activations of one sequence: float32 logits 4 V, and the MLP's gate and up 2 b_a F. [B]"""
+    return LOGIT_BYTES * vocab_size + 2 * activation_bytes_per_element * d_ff
+
+
+def activation_bytes_per_sequence_neglected() -> float:
+    """Activations, which the book calls negligible at decode. [B]"""
+    return 0.0
+
+
+def activation_bytes(batch: Real, activation_bytes_per_sequence: Real) -> Real:
+    """Peak decode activations of the batch. [B]"""
+    return batch * activation_bytes_per_sequence
+
+
+def total_bytes(weight_bytes: Real, kv_bytes: Real, activation_bytes: Real) -> Real:
+    """Bytes that the slice must hold. [B]"""
+    return weight_bytes + kv_bytes + activation_bytes
+
+
+def hbm_bytes(n_chips: Real, hbm_bytes_per_chip: Real, memory_fraction: Real) -> Real:
+    """Bytes that the slice grants. [B]"""
+    return n_chips * hbm_bytes_per_chip * memory_fraction
+
+
+def free_bytes(hbm_bytes: Real, total_bytes: Real) -> Real:
+    """Bytes granted and not used; below zero where it does not fit. [B]"""
+    return hbm_bytes - total_bytes
+
+
+def total_bytes_per_chip(total_bytes: Real, n_chips: Real) -> Real:
+    """Bytes that the fullest chip must hold. [B]"""
+    return total_bytes / n_chips
+
+
+def kv_budget_bytes(hbm_bytes: Real, weight_bytes: Real) -> Real:
+    """Bytes left for sequences once the weights are in; below zero where they do not fit. [B]"""
+    return hbm_bytes - weight_bytes
+
+
+def full_rounds(
+    kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real, kv_batch_shards: Real
+) -> Real:
+    """Rounds of Z sequences, one a batch shard, that fit completely. []"""
+    sequence_bytes = kv_bytes_per_sequence + activation_bytes_per_sequence
+    return np.floor((kv_budget_bytes + HALF_BYTE) / (kv_batch_shards * sequence_bytes))
+
+
+def max_batch_whole(
+    full_rounds: Real,
+    kv_budget_bytes: Real,
+    kv_bytes_per_sequence: Real,
+    activation_bytes_per_sequence: Real,
+    kv_batch_shards: Real,
+) -> Real:
+    """Most sequences that fit, whole ones over Z batch shards. []
+
+    Beyond the full rounds, a further one holds its Z caches at once and its activations one by one.
+    """
+    room = kv_budget_bytes + HALF_BYTE - (full_rounds + 1) * kv_batch_shards * kv_bytes_per_sequence
+    more = np.minimum(np.floor(room / np.maximum(activation_bytes_per_sequence, TINY)), (full_rounds + 1) * kv_batch_shards)
+    return np.maximum(np.maximum(full_rounds * kv_batch_shards, more), 0.0)
+
+
+def max_batch_ideal(kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real) -> Real:
+    """Most sequences that fit, split evenly. []"""
+    sequence_bytes = kv_bytes_per_sequence + activation_bytes_per_sequence
+    return np.maximum(np.floor((kv_budget_bytes + HALF_BYTE) / sequence_bytes), 0.0)
+
+
+def max_batch_copied(
+    kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real, kv_batch_shards: Real
+) -> Real:
+    """Most sequences that fit where each of the Z ways beyond the heads holds them all. []"""
+    sequence_bytes = kv_bytes_per_sequence * kv_batch_shards + activation_bytes_per_sequence
+    return np.maximum(np.floor((kv_budget_bytes + HALF_BYTE) / sequence_bytes), 0.0)
+
+
+def max_context_tokens(
+    kv_budget_bytes: Real,
+    activation_bytes: Real,
+    batch: Real,
+    kv_bytes_per_token: Real,
+    kv_replication: Real,
+    attention_window: Real,
+) -> Real:
+    """Longest context at which the batch fits; unlimited where the attention window bounds the cache first. []"""
+    room = kv_budget_bytes + HALF_BYTE - activation_bytes
+    tokens = np.floor(room / (batch * kv_bytes_per_token * kv_replication))
+    return np.where(tokens >= attention_window, np.inf, np.maximum(tokens, 0.0))

@@ -1,0 +1,49 @@
+"""Money: what a slice, a request and a million tokens cost at a price per chip-hour."""
+
+from __future__ import annotations
+
+from slicewise.costs.real import Real
+from slicewise.units import HOUR_S, MILLION
+
+
+def usd_per_hour(n_chips: Real, usd_per_chip_hour: Real) -> Real:
+    """Price of the slice for an hour. [USD]"""
+    return n_chips * usd_per_chip_hour
+
+
+def request_usd(usd_per_hour: Real, replica_s_per_request: Real) -> Real:
+    """Cost of one request where prefill and decode share the chips. [USD]"""
+    return usd_per_hour / HOUR_S * replica_s_per_request
+
+
+def usd_per_million_input_tokens(usd_per_hour: Real, prefill_s: Real, prompt_tokens: Real) -> Real:
+    """Cost of a million prompt tokens: prefill's share. [USD]"""
+    return usd_per_hour / HOUR_S * prefill_s / prompt_tokens * MILLION
+
+
+def usd_per_million_output_tokens(usd_per_hour: Real, tokens_per_s: Real) -> Real:
+    """Cost of a million generated tokens: decode's share. [USD]"""
+    return usd_per_hour / HOUR_S / tokens_per_s * MILLION
+
+
+def usd_per_million_tokens(request_usd: Real, prompt_tokens: Real, output_tokens: Real) -> Real:
+    """Blended cost of a million tokens, prompt and generated alike. [USD]"""
+    return request_usd / (prompt_tokens + output_tokens) * MILLION
+
+
+def flops_per_usd(flops_per_s: Real, usd_per_chip_hour: Real) -> Real:
+    """Peak FLOPs that a dollar buys. [FLOP/USD]
+
+    Source: scaling-book-applied-inference
+    """
+    return flops_per_s * HOUR_S / usd_per_chip_hour
+
+
+def bytes_moved_per_usd(hbm_bytes_per_s: Real, usd_per_chip_hour: Real) -> Real:
+    """HBM bytes that a dollar moves. [B/USD]"""
+    return hbm_bytes_per_s * HOUR_S / usd_per_chip_hour
+
+
+def hbm_byte_hours_per_usd(hbm_bytes_per_chip: Real, usd_per_chip_hour: Real) -> Real:
+    """Bytes of HBM that a dollar holds for an hour. [B/USD]"""
+    return hbm_bytes_per_chip / usd_per_chip_hour

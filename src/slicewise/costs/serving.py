@@ -1,0 +1,64 @@
+"""Steady state: what flows through a server, and how prefill and decode share the work. Means, no queues."""
+
+from __future__ import annotations
+
+from slicewise.costs.real import Real
+
+
+def sequences_finished_per_step(batch: Real, output_tokens: Real) -> Real:
+    """Sequences that finish in a decode step, on average. []
+
+    Source: scaling-book-applied-inference
+    """
+    return batch / output_tokens
+
+
+def tokens_evicted_per_step(batch: Real, prompt_tokens: Real, output_tokens: Real) -> Real:
+    """Tokens that leave the cache in a decode step, on average: B (T + G) / G. []
+
+    Source: scaling-book-applied-inference
+    """
+    return batch * (prompt_tokens + output_tokens) / output_tokens
+
+
+def decode_s_per_request(output_tokens: Real, step_s: Real, batch: Real) -> Real:
+    """A replica's time that decoding one request takes: G steps shared by B. [s]"""
+    return output_tokens * step_s / batch
+
+
+def replica_s_per_request(prefill_s: Real, decode_s_per_request: Real) -> Real:
+    """A replica's time that one request takes where prefill and decode share the chips. [s]"""
+    return prefill_s + decode_s_per_request
+
+
+def requests_per_s_shared(replica_s_per_request: Real) -> Real:
+    """Requests that one replica finishes a second where prefill and decode share it. [1/s]"""
+    return 1.0 / replica_s_per_request
+
+
+def tpot_shared_s(replica_s_per_request: Real, batch: Real, output_tokens: Real) -> Real:
+    """Mean time a token where prefill and decode share the chips: steps, and prefills in between. [s]"""
+    return replica_s_per_request * batch / output_tokens
+
+
+def prefill_servers_per_decode_server(prefill_s: Real, decode_s_per_request: Real) -> Real:
+    """Prefill servers that keep one decode server busy: B prefill_s / (step_s G). []
+
+    Source: scaling-book-applied-inference
+    """
+    return prefill_s / decode_s_per_request
+
+
+def handoff_bytes(prompt_tokens: Real, kv_bytes_per_token: Real) -> Real:
+    """Bytes of the prompt's cache that go from prefill to decode. [B]"""
+    return prompt_tokens * kv_bytes_per_token
+
+
+def handoff_bytes_per_s(n_chips: Real, dcn_bytes_per_s_per_chip: Real) -> Real:
+    """Rate at which a slice sends a cache out. [B/s]"""
+    return n_chips * dcn_bytes_per_s_per_chip
+
+
+def handoff_s(handoff_bytes: Real, handoff_bytes_per_s: Real) -> Real:
+    """Time to hand one prompt's cache over, when nothing else uses the link. [s]"""
+    return handoff_bytes / handoff_bytes_per_s

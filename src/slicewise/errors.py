@@ -1,0 +1,41 @@
+"""What can go wrong, as exceptions.
+
+    SlicewiseError
+    ├── InputError              the user's words are off; exit code 2, one line with the fix
+    │   ├── UnknownNameError    no such model, chip, slice or number
+    │   └── UnsupportedModelError  a config.json that is not understood, named by its key
+    └── CatalogError            a data file of the package is wrong: a defect of ours
+
+What does not fit is no exception: it is a result with a reason (exit code 1).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SlicewiseError(Exception):
+    """Root of every exception that slicewise raises on purpose."""
+
+
+class InputError(SlicewiseError):
+    """The input is wrong. The message is one line that names the fix."""
+
+
+class UnknownNameError(InputError):
+    """A name is not in the catalog. The message offers the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        names = sorted(set(known))
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:24])}"
+        super().__init__(f"unknown {kind} '{name}': {offer}{' ' + hint if hint else ''}")
+
+
+class UnsupportedModelError(InputError):
+    """A model configuration holds something that is not understood. The message names the key."""
+
+
+class CatalogError(SlicewiseError):
+    """A catalog file of the package is wrong. The message names file and key."""

@@ -1,0 +1,162 @@
+"""Chips or slices side by side: what a dollar buys, and one model on each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
+
+from slicewise.catalog.load import find_chip
+from slicewise.catalog.slices import load_slice
+from slicewise.costs import money
+from slicewise.derive import Derivation, Graph
+from slicewise.errors import InputError, UnknownNameError
+from slicewise.planner.plan import Plan, plan
+from slicewise.planner.question import Flags, prices_of
+from slicewise.spec.chip import Chip, Price
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+_GRAPH = Graph.of({
+    "flops_per_usd": money.flops_per_usd,
+    "bytes_moved_per_usd": money.bytes_moved_per_usd,
+    "hbm_byte_hours_per_usd": money.hbm_byte_hours_per_usd,
+})  # fmt: skip
+_PER_USD = tuple(_GRAPH.formulas)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One chip's row; per-dollar values are None where no price is known.
+
+    Attributes:
+        name: the chip or slice as asked for.
+        flops_per_usd: peak FLOPs that a dollar buys. [FLOP/USD]
+        bytes_moved_per_usd: HBM bytes that a dollar moves. [B/USD]
+        hbm_byte_hours_per_usd: bytes of HBM that a dollar holds for an hour. [B/USD]
+        plan: the model on it; None where no model was asked for.
+    """
+
+    name: str
+    chip: str
+    title: str
+    compute_dtype: str
+    flops_per_s: float
+    hbm_bytes_per_s: float
+    hbm_bytes: float
+    price: str | None
+    usd_per_chip_hour: float | None
+    flops_per_usd: float | None
+    bytes_moved_per_usd: float | None
+    hbm_byte_hours_per_usd: float | None
+    plan: Plan | None
+    inputs: dict[str, Any]
+    origins: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("plan", "inputs", "origins")}
+        if self.plan is not None:
+            best = self.plan.recommended
+            own["recommended"] = best.to_dict() if best else None
+            own["rejected"] = self.plan.to_dict()["rejected"]
+        return own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The answer of `compare`."""
+
+    rows: tuple[Compared, ...]
+
+    fits = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        return {"rows": [row.to_dict() for row in self.rows]}
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a per-dollar value, one part a chip.
+
+        Raises:
+            UnknownNameError: no such value.
+        """
+        wanted = name or "flops_per_usd"
+        if wanted not in _PER_USD:
+            raise UnknownNameError("number", wanted, _PER_USD)
+        parts = []
+        for row in self.rows:
+            if row.usd_per_chip_hour is None:
+                continue
+            derived = _GRAPH.explain(wanted, row.inputs, row.origins)
+            parts.append(Derivation(**{**{f.name: getattr(derived, f.name) for f in fields(derived)}, "name": row.name}))
+        return Derivation(name=wanted, value=None, unit=_GRAPH.formulas[wanted].unit, parts=tuple(parts))
+
+
+def compare(
+    names: Sequence[str], *, model: str | Path | Model | None = None, compute: str = "bf16", **flags: Unpack[Flags]
+) -> Comparison:
+    """Chips or slices side by side.
+
+    Args:
+        names: chips (v5e) or slices (v5e:4x4).
+        model: also plan this model on each.
+        compute: dtype of the peak rate.
+        flags: as for `plan`.
+
+    Raises:
+        InputError: a word is off.
+    """
+    if not names:
+        raise InputError("nothing to compare; give two or more chips or slices, such as: slicewise compare v5e v5p h100")
+    return Comparison(rows=tuple(_row(name, model, compute, flags) for name in names))
+
+
+def _row(name: str, model: str | Path | Model | None, compute: str, flags: Flags) -> Compared:
+    is_slice = ":" in name or "-" in name and not _is_chip(name)
+    chip = load_slice(name).chip if is_slice else find_chip(name)
+    if compute not in chip.flops_per_s:
+        raise InputError(f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}")
+    price = prices_of(flags.get("price"), [chip.name]).get(chip.name)
+    inputs = {
+        "flops_per_s": chip.flops_per_s[compute],
+        "hbm_bytes_per_s": chip.hbm_bytes_per_s,
+        "hbm_bytes_per_chip": chip.hbm_bytes,
+        "usd_per_chip_hour": price.usd_per_chip_hour if price else None,
+    }
+    values = _GRAPH.evaluate(_PER_USD, inputs) if price else dict.fromkeys(_PER_USD)
+    words: Flags = {**flags, "slice": name} if is_slice else {**flags, "chip": name}  # type: ignore[typeddict-item]
+    return Compared(
+        name=name,
+        chip=chip.name,
+        title=chip.title,
+        compute_dtype=compute,
+        flops_per_s=inputs["flops_per_s"] or 0.0,
+        hbm_bytes_per_s=chip.hbm_bytes_per_s,
+        hbm_bytes=chip.hbm_bytes,
+        price=str(price) if price else None,
+        usd_per_chip_hour=price.usd_per_chip_hour if price else None,
+        **values,
+        plan=plan(model, **words) if model is not None else None,
+        inputs=inputs,
+        origins=_origins(chip, compute, price),
+    )
+
+
+def _is_chip(name: str) -> bool:
+    try:
+        find_chip(name)
+    except UnknownNameError:
+        return False
+    return True
+
+
+def _origins(chip: Chip, compute: str, price: Price | None) -> dict[str, str]:
+    facts = chip.provenance
+    return {
+        "flops_per_s": str(facts[f"flops_per_s.{compute}"]),
+        "hbm_bytes_per_s": str(facts["hbm_bytes_per_s"]),
+        "hbm_bytes_per_chip": str(facts["hbm_bytes"]),
+        "usd_per_chip_hour": str(price.provenance) if price else "",
+    }

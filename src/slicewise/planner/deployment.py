@@ -1,0 +1,198 @@
+"""One model on one slice at one precision: the inputs of the formulas, their origins, and the graph that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from slicewise.derive import Derivation, Graph, Values
+from slicewise.errors import InputError
+from slicewise.planner import wiring
+from slicewise.planner.conventions import Conventions
+from slicewise.spec.chip import Price
+from slicewise.spec.layout import KvLayout, kv_layout
+from slicewise.spec.model import Model
+from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT, Precision
+from slicewise.spec.tensors import cache_tensors, weight_tensors
+from slicewise.spec.topology import Axis, Slice
+from slicewise.spec.workload import Workload
+from slicewise.units import show
+
+MODEL_SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "attention_window")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """A model on a slice.
+
+    Attributes:
+        params: overrides both parameter counts; None for the exact ones.
+        handoff_bytes_per_s: overrides the rate at which the slice sends a cache out; None for the chips' network. [B/s]
+
+    Raises:
+        InputError: the chip does not offer the compute dtype.
+    """
+
+    model: Model
+    slice: Slice
+    precision: Precision
+    workload: Workload
+    conventions: Conventions
+    mfu: float
+    price: Price | None
+    params: float | None = None
+    handoff_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        offered = self.slice.chip.flops_per_s
+        if _rate_key(self.precision.compute) not in offered:
+            raise InputError(
+                f"--compute {self.precision.compute}: {self.slice.chip.name} has no peak rate for it;"
+                f" offered: {', '.join(offered)}"
+            )
+
+    @cached_property
+    def layout(self) -> KvLayout:
+        """How the KV cache lies over the chips."""
+        return kv_layout(self.slice, self.model.n_kv_heads)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The formulas that serve this deployment."""
+        network = "none" if self.slice.n_chips == 1 else "switch" if self.slice.chip.is_gpu else "torus"
+        return wiring.graph(self.conventions, network, splits_batch=self.layout.batch_shards > 1)
+
+    @cached_property
+    def ici_axes(self) -> tuple[Axis, ...]:
+        """The mesh axes longer than 1, all of them rings under `--ici ring`."""
+        axes = self.slice.axes
+        return tuple(replace(axis, wraps=True) for axis in axes) if self.conventions.ici == "ring" else axes
+
+    @cached_property
+    def hbm_bytes_per_chip(self) -> float:
+        """HBM of a chip that may be planned with, before the memory fraction. [B]"""
+        chip, given = self.slice.chip, self.conventions.hbm_bytes_per_chip
+        if given is not None:
+            return given
+        return chip.hbm_bytes if self.conventions.nominal_hbm else chip.usable_hbm_bytes
+
+    @cached_property
+    def inputs(self) -> Mapping[str, Any]:
+        """Every input of the formulas but the batch."""
+        chip, workload = self.slice.chip, self.workload
+        found: dict[str, Any] = {name: getattr(self.model, name) for name in MODEL_SIZES}
+        found |= {
+            "weight_tensors": weight_tensors(self.model),
+            "cache_tensors": cache_tensors(self.model),
+            "weight_bytes_per_param": BYTES_PER_ELEMENT[self.precision.weights],
+            "kv_bytes_per_element": BYTES_PER_ELEMENT[self.precision.kv],
+            "activation_bytes_per_element": ACTIVATION_BYTES_PER_ELEMENT,
+            "n_chips": self.slice.n_chips,
+            "hbm_bytes_per_chip": self.hbm_bytes_per_chip,
+            "hbm_bytes_per_s": chip.hbm_bytes_per_s,
+            "flops_per_s": chip.flops_per_s[_rate_key(self.precision.compute)],
+            "ici_axes": self.ici_axes,
+            "domain": self.slice.domain,
+            "hop_s": chip.hop_s,
+            "dcn_bytes_per_s_per_chip": chip.dcn_bytes_per_s,
+            "kv_head_shards": self.layout.head_shards,
+            "kv_batch_shards": self.layout.batch_shards,
+            "kv_batch_axes": self.layout.batch_axes,
+            "prompt_tokens": workload.prompt_tokens,
+            "output_tokens": workload.output_tokens,
+            "context_tokens": workload.context_tokens,
+            "capacity_context_tokens": workload.capacity_context_tokens,
+            "memory_fraction": self.conventions.memory_fraction,
+            "mfu": self.mfu,
+            "usd_per_chip_hour": self.price.usd_per_chip_hour if self.price else None,
+        }
+        if self.params is not None:
+            found |= {"n_params": self.params, "matmul_params": self.params}
+        if self.handoff_bytes_per_s is not None:
+            found["handoff_bytes_per_s"] = self.handoff_bytes_per_s
+        return found
+
+    def evaluate(self, names: Iterable[str], **given: Any) -> Values:
+        """Compute quantities at a batch, or over arrays of batches and contexts."""
+        return self.graph.evaluate(names, {**self.inputs, **given})
+
+    def value(self, name: str, **given: Any) -> Any:
+        """Compute one quantity."""
+        return self.evaluate([name], **given)[name]
+
+    def explain(self, name: str, **given: Any) -> Derivation:
+        """Replay one quantity down to sourced facts.
+
+        Raises:
+            UnknownNameError: no such quantity.
+        """
+        origins = {**self.origins, "batch": "sequences in a decode step, as asked or as planned"}
+        return self.graph.explain(name, {**self.inputs, **given}, origins)
+
+    def with_(self, **changes: Any) -> Deployment:
+        """The same deployment with some parts changed."""
+        return replace(self, **changes)
+
+    @cached_property
+    def origins(self) -> Mapping[str, str]:
+        """Where each input comes from."""
+        chip, facts = self.slice.chip, self.slice.chip.provenance
+        compute = _rate_key(self.precision.compute)
+        found = {name: str(self.model.provenance.get(name, "")) for name in MODEL_SIZES}
+        found |= {
+            "weight_tensors": _tensor_lines(weight_tensors(self.model)),
+            "cache_tensors": _tensor_lines(cache_tensors(self.model)),
+            "attention_window": "tokens that a layer attends to at most",
+            "weight_bytes_per_param": f"{self.precision.weights} weights",
+            "kv_bytes_per_element": f"{self.precision.kv} cache",
+            "activation_bytes_per_element": "activations travel in 16 bits",
+            "n_chips": f"chips of {self.slice.name}",
+            "hbm_bytes_per_chip": self._hbm_origin(),
+            "hbm_bytes_per_s": str(facts["hbm_bytes_per_s"]),
+            "flops_per_s": f"{self.precision.compute}: {facts[f'flops_per_s.{compute}']}",
+            "ici_axes": self._axes_origin(),
+            "domain": f"{self.slice.domain}; {facts['link_bytes_per_s']}",
+            "hop_s": str(facts["hop_s"]),
+            "dcn_bytes_per_s_per_chip": str(facts.get("dcn_bytes_per_s", "not known here")),
+            "kv_head_shards": f"{self.model.n_kv_heads} KV heads over {self.slice.n_chips} chips, heads first",
+            "kv_batch_shards": "the ways that are left after the heads",
+            "kv_batch_axes": ", ".join(str(axis) for axis in self.layout.batch_axes) or "none",
+            "prompt_tokens": "prompt length (ISL)",
+            "output_tokens": "output length (OSL)",
+            "context_tokens": self._context_origin("bandwidth"),
+            "capacity_context_tokens": self._context_origin("memory"),
+            "memory_fraction": "share of HBM that may be used",
+            "mfu": "prefill FLOPs utilisation, an assumption",
+            "usd_per_chip_hour": str(self.price.provenance) if self.price else "no price known",
+            "n_params": "given by --params",
+            "matmul_params": "given by --params",
+            "handoff_bytes_per_s": "given by --network",
+        }
+        return found
+
+    def _hbm_origin(self) -> str:
+        if self.conventions.hbm_bytes_per_chip is not None:
+            return f"given by --hbm: {show(self.conventions.hbm_bytes_per_chip, 'B')}"
+        return str(self.slice.chip.provenance["hbm_bytes" if self.conventions.nominal_hbm else "usable_hbm_bytes"])
+
+    def _axes_origin(self) -> str:
+        axes = " × ".join(str(axis) for axis in self.ici_axes) or "one chip, no axes"
+        why = " (--ici ring takes every axis as a ring)" if self.conventions.ici == "ring" else ""
+        return f"{axes}{why}; one link one way: {self.slice.chip.provenance['link_bytes_per_s']}"
+
+    def _context_origin(self, what: str) -> str:
+        if self.workload.context_is_set:
+            return "given by --context"
+        if self.conventions.prompt_is_context:
+            return "the prompt's length, as the book counts"
+        return "prompt plus output" if what == "memory" else "prompt plus half the output: the mean of a sequence"
+
+
+def _rate_key(compute: str) -> str:
+    return "bf16" if compute == "fp16" else compute
+
+
+def _tensor_lines(tensors: tuple[Any, ...]) -> str:
+    return "\n".join(str(tensor) for tensor in tensors)

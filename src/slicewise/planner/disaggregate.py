@@ -1,0 +1,184 @@
+"""Disaggregation: prefill and decode on servers of their own. The ratio, the hand-off, and whether to split at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
+
+from slicewise.catalog.slices import load_slice
+from slicewise.derive import Derivation
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.prefill import Prefill, prefill_of
+from slicewise.planner.question import Flags, ask
+from slicewise.planner.slices import default_deployment
+from slicewise.planner.step import Step, step_of
+from slicewise.spec.model import Model
+from slicewise.spec.topology import Slice
+from slicewise.spec.workload import Limits
+from slicewise.units import plain, show
+
+_FLOWS = (
+    "sequences_finished_per_step",
+    "tokens_evicted_per_step",
+    "decode_s_per_request",
+    "prefill_servers_per_decode_server",
+    "tpot_shared_s",
+    "handoff_bytes",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disaggregation:
+    """The answer of `disaggregate`. Values that need a fit are None where the decode or prefill slice does not fit.
+
+    Attributes:
+        prefill_servers_per_decode_server: servers of `prefill_slice` that keep one of `slice` busy.
+        handoff_bytes: the prompt's cache. [B]
+        handoff_s: its time over the prefill slice's network, None where that is not known; adds to TTFT. [s]
+        tpot_shared_s: mean time a token if both phases shared the decode slice. [s]
+        split: whether to split.
+        why: the reason, in a sentence.
+    """
+
+    model: str
+    slice: str
+    prefill_slice: str
+    batch: int
+    prompt_tokens: int
+    output_tokens: int
+    fits: bool
+    reason: str | None
+    step_s: float | None
+    prefill_s: float | None
+    prefill_servers_per_decode_server: float | None
+    prefill_requests_per_s: float | None
+    decode_requests_per_s: float | None
+    sequences_finished_per_step: float | None
+    tokens_evicted_per_step: float | None
+    handoff_bytes: float | None
+    handoff_bytes_per_s: float | None
+    handoff_s: float | None
+    tpot_s: float | None
+    tpot_shared_s: float | None
+    split: bool | None
+    why: str
+    prefill_servers: int | None
+    decode_servers: int | None
+    assumptions: tuple[str, ...]
+    decode: Step
+    prefill: Prefill
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("decode", "prefill")}
+        return {**own, "assumptions": list(self.assumptions)}
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number; of the server ratio when none is named.
+
+        Raises:
+            UnknownNameError: no such number.
+        """
+        deployment = self.decode.deployment
+        if name in ("handoff_s", "handoff_bytes_per_s"):
+            return self.prefill.deployment.explain(name)
+        if self.prefill_slice != self.slice:
+            # The prefill runs elsewhere: its time enters as a number of its own derivation.
+            return deployment.explain(name or "prefill_servers_per_decode_server", batch=self.batch, prefill_s=self.prefill_s)
+        return deployment.explain(name or "prefill_servers_per_decode_server", batch=self.batch)
+
+
+def disaggregate(
+    model: str | Path | Model, *, prefill_slice: str | Slice | None = None, **flags: Unpack[Flags]
+) -> Disaggregation:
+    """Prefill and decode servers for a workload, from one consistent batch and step.
+
+    Args:
+        model: as for `plan`.
+        prefill_slice: slice of the prefill servers; that of decode when none is given.
+        flags: as for `plan`.
+
+    Raises:
+        InputError: a word is off.
+    """
+    question = ask(model, flags)
+    decode = default_deployment(question)
+    prompt = question.deployment(load_slice(prefill_slice)) if prefill_slice else decode
+    return _disaggregation(decode, prompt, question.batch, question.limits, question.rate)
+
+
+def _disaggregation(
+    decode: Deployment, prompt: Deployment, batch: int | None, limits: Limits, rate: float | None
+) -> Disaggregation:
+    step, prefill = step_of(decode, batch), prefill_of(prompt)
+    fits = step.fits and prefill.fits
+    flows = _flows(decode, step, prefill) if fits else {}
+    split, why = _split(flows, limits) if fits else (None, step.reason or prefill.reason or "")
+    return Disaggregation(
+        model=step.model,
+        slice=step.slice,
+        prefill_slice=prefill.slice,
+        batch=step.batch,
+        prompt_tokens=decode.workload.prompt_tokens,
+        output_tokens=decode.workload.output_tokens,
+        fits=fits,
+        reason=None if fits else why,
+        step_s=step.step_s,
+        prefill_s=prefill.prefill_s,
+        **{name: flows.get(name) for name in _FLOWS if name != "decode_s_per_request"},
+        prefill_requests_per_s=flows.get("prefill_requests_per_s"),
+        decode_requests_per_s=flows.get("decode_requests_per_s"),
+        handoff_bytes_per_s=flows.get("handoff_bytes_per_s"),
+        handoff_s=flows.get("handoff_s"),
+        tpot_s=step.step_s,
+        split=split,
+        why=why,
+        prefill_servers=_servers(flows, "prefill_requests_per_s", rate),
+        decode_servers=_servers(flows, "decode_requests_per_s", rate),
+        assumptions=(
+            f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu); means, no queues.",
+            *step.assumptions,
+        ),
+        decode=step,
+        prefill=prefill,
+    )
+
+
+def _flows(decode: Deployment, step: Step, prefill: Prefill) -> dict[str, float]:
+    values = decode.evaluate(_FLOWS, batch=step.batch, prefill_s=prefill.prefill_s)
+    flows = {name: float(value) for name, value in values.items()}
+    flows["prefill_requests_per_s"] = 1.0 / float(prefill.prefill_s or 0.0)
+    flows["decode_requests_per_s"] = 1.0 / flows["decode_s_per_request"]
+    flows["prefill_s"], flows["step_s"] = float(prefill.prefill_s or 0.0), float(step.step_s or 0.0)
+    prompt = prefill.deployment
+    if prompt.handoff_bytes_per_s is not None or prompt.slice.chip.dcn_bytes_per_s is not None:
+        flows |= {k: float(v) for k, v in prompt.evaluate(("handoff_bytes_per_s", "handoff_s")).items()}
+    return flows
+
+
+def _split(flows: dict[str, float], limits: Limits) -> tuple[bool, str]:
+    """Whether to split: sharing makes a token wait for other requests' prefills, splitting hands a cache over."""
+    shared, alone = flows["tpot_shared_s"], flows["step_s"]
+    handoff = flows.get("handoff_s")
+    cost = f"a hand-off of {show(handoff, 's', 3)} joins the TTFT" if handoff is not None else "the hand-off is not known"
+    if limits.tpot_s is not None and shared <= limits.tpot_s:
+        return False, (
+            f"no: sharing the chips gives {show(shared, 's', 4)} a token on average, within the limit of"
+            f" {show(limits.tpot_s, 's')}, with no hand-off and no servers to balance"
+        )
+    if handoff is not None and limits.ttft_s is not None and flows["prefill_s"] + handoff > limits.ttft_s:
+        return False, (
+            f"no: prefill and hand-off take {show(flows['prefill_s'] + handoff, 's', 4)}, over the TTFT limit of"
+            f" {show(limits.ttft_s, 's')}"
+        )
+    if handoff is not None and handoff > flows["prefill_s"]:
+        return False, f"no: the hand-off of {show(handoff, 's', 3)} takes longer than prefill itself"
+    return True, (
+        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average, as prefills run in between, against"
+        f" {show(alone, 's', 4)} on a decode server, at the same chip time a request; {cost}"
+    )
+
+
+def _servers(flows: dict[str, float], name: str, rate: float | None) -> int | None:
+    return None if rate is None or name not in flows else -int(-rate // flows[name])

@@ -1,0 +1,66 @@
+"""Feasibility: a verdict with a reason. Nothing here raises, and nothing is timed that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slicewise.costs.memory import HALF_BYTE
+from slicewise.planner.deployment import Deployment
+from slicewise.units import show, show_gib
+
+WEIGHTS = "weights do not fit"
+SEQUENCE = "not even one sequence fits beside the weights"
+BATCH = "the batch does not fit"
+PARAM_LOAD = "parameter loading alone exceeds the TPOT limit"
+TPOT = "no batch meets the TPOT limit"
+TTFT = "prefill exceeds the TTFT limit"
+COMPUTE = "the chip has no such compute dtype"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a candidate may be taken.
+
+    Attributes:
+        reason: the kind of refusal, by which candidates are counted; "" where it fits.
+        detail: one sentence with the numbers; "" where it fits.
+    """
+
+    reason: str = ""
+    detail: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Nothing speaks against it."""
+        return not self.reason
+
+
+FITS = Verdict()
+
+
+def memory_verdict(deployment: Deployment, ledger: Mapping[str, Any], batch: int) -> Verdict:
+    """Whether weights, cache and activations of a batch fit, and the ledger line that breaks."""
+    granted, weights = float(ledger["hbm_bytes"]), float(ledger["weight_bytes"])
+    where = f"what {deployment.slice.name} grants ({granting(deployment)})"
+    if weights > granted + HALF_BYTE:
+        detail = f"{show_gib(weights)} of {deployment.precision.weights} weights do not fit {show_gib(granted)}, {where}"
+        return Verdict(reason=WEIGHTS, detail=detail)
+    if float(ledger["free_bytes"]) >= -HALF_BYTE:
+        return FITS
+    over = float(ledger["total_bytes"]) - granted
+    detail = (
+        f"{show_gib(float(ledger['total_bytes']))} do not fit {show_gib(granted)}, {where}: the KV cache of"
+        f" {batch:,} × {deployment.workload.capacity_context_tokens:,.0f} tokens takes"
+        f" {show_gib(float(ledger['kv_bytes']))} beside {show_gib(weights)} of weights; over by {show(over, 'B')};"
+        f" at most {int(ledger['max_batch']):,} sequences fit"
+    )
+    return Verdict(reason=BATCH if batch > 1 else SEQUENCE, detail=detail)
+
+
+def granting(deployment: Deployment) -> str:
+    """How a slice's memory comes about, in words."""
+    n_chips, share = deployment.slice.n_chips, deployment.conventions.memory_fraction
+    chips = f"{n_chips} chip{'s' if n_chips > 1 else ''} × {show_gib(deployment.hbm_bytes_per_chip)}"
+    return chips if share == 1 else f"{chips} × memory fraction {share:g}"

@@ -1,0 +1,162 @@
+"""Latency against throughput over the batch, for one slice and one or more contexts; and steps on whole grids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slicewise.derive import Derivation
+from slicewise.errors import InputError
+from slicewise.planner.choose import pareto
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.feasible import memory_verdict
+from slicewise.planner.question import Flags, Quantity, ask, listed
+from slicewise.planner.slices import default_deployment
+from slicewise.planner.step import LEDGER, TERMS
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+COLUMNS = ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip", "param_load_s", "kv_load_s", "matmul_s", "ici_s")
+MOST_POINTS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontier:
+    """The answer of `frontier`.
+
+    Attributes:
+        columns: equal columns, one row for a context and a batch; base units.
+        max_batch: largest batch by context; 0 where nothing fits.
+        reasons: why a context does not fit, by context.
+        deployment: of the first context that fits, else of the first.
+    """
+
+    model: str
+    slice: str
+    columns: Mapping[str, list[float]]
+    max_batch: Mapping[int, int]
+    reasons: Mapping[int, str]
+    critical_batch: float
+    deployment: Deployment
+
+    @property
+    def fits(self) -> bool:
+        """Whether any context fits."""
+        return bool(self.columns["batch"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object: column arrays, and what is the same for all rows."""
+        return {
+            **{name: [plain(value) for value in column] for name, column in self.columns.items()},
+            "model": self.model,
+            "slice": self.slice,
+            "max_batch": {str(context): most for context, most in self.max_batch.items()},
+            "critical_batch": self.critical_batch,
+            "reasons": {str(context): reason for context, reason in self.reasons.items()},
+        }
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number at the largest batch of the first context; of its step when none is named.
+
+        Raises:
+            InputError: nothing fits.
+            UnknownNameError: no such number.
+        """
+        if not self.fits:
+            raise InputError("nothing fits, so there is no point to explain; take a larger slice or a shorter context")
+        most = next(most for most in self.max_batch.values() if most)
+        return self.deployment.explain(name or "step_s", batch=most)
+
+
+def frontier(
+    model: str | Path | Model, *, contexts: Sequence[Quantity] | Quantity | None = None, **flags: Unpack[Flags]
+) -> Frontier:
+    """Every batch that fits on a slice, for each context.
+
+    Args:
+        model: as for `plan`.
+        contexts: context lengths [tokens]; `context` or the workload's own when none is given.
+        flags: as for `plan`.
+
+    Raises:
+        InputError: a word is off.
+    """
+    wanted: list[Any] = listed(contexts) or [flags.get("context")]
+    found = [_of_context(model, {**flags, "context": context}) for context in wanted]
+    deployments, batches, reasons = zip(*found, strict=True)
+    tables = [_table(deployment, grid) for deployment, grid in zip(deployments, batches, strict=True)]
+    shown = next((d for d, grid in zip(deployments, batches, strict=True) if grid.size), deployments[0])
+    contexts_of = [int(deployment.workload.context_tokens) for deployment in deployments]
+    columns = {name: np.concatenate([table[name] for table in tables]).tolist() for name in (*COLUMNS, "on_frontier")}
+    return Frontier(
+        model=shown.model.name,
+        slice=shown.slice.name,
+        columns=columns,
+        max_batch={c: int(grid[-1]) if grid.size else 0 for c, grid in zip(contexts_of, batches, strict=True)},
+        reasons={c: reason for c, reason in zip(contexts_of, reasons, strict=True) if reason},
+        critical_batch=float(shown.value("critical_batch")),
+        deployment=shown,
+    )
+
+
+def _of_context(model: str | Path | Model, flags: Flags) -> tuple[Deployment, NDArray[np.float64], str]:
+    deployment = default_deployment(ask(model, flags))
+    ledger = deployment.evaluate(LEDGER, batch=1)
+    verdict = memory_verdict(deployment, ledger, 1)
+    most = int(ledger["max_batch"]) if verdict.fits else 0
+    grid = np.arange(1.0, most + 1) if most <= MOST_POINTS else np.unique(np.geomspace(1, most, MOST_POINTS).round())
+    return deployment, grid, verdict.detail
+
+
+def _table(deployment: Deployment, batch: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    values = deployment.evaluate(COLUMNS[2:], batch=batch)
+    table: dict[str, NDArray[Any]] = {name: np.asarray(value) + 0.0 * batch for name, value in values.items()}
+    table |= {"context_tokens": deployment.workload.context_tokens + 0.0 * batch, "batch": batch}
+    table["on_frontier"] = pareto(table["step_s"], table["tokens_per_s_per_chip"])
+    return table
+
+
+PER_SLICE = (
+    "n_chips",
+    "hbm_bytes_per_s",
+    "flops_per_s",
+    "kv_head_shards",
+    "kv_batch_shards",
+    "all_gather_bytes_per_s",
+    "all_gather_latency_s",
+    "all_to_all_bytes_per_s",
+    "all_to_all_latency_s",
+)
+
+
+def step_grid(
+    deployments: Sequence[Deployment], batch: Any, context: Any, names: Iterable[str] = (*TERMS, "step_s")
+) -> dict[str, Any]:
+    """Steps on a grid of batch × context × slice, by the same formulas as one point.
+
+    Args:
+        deployments: one model and precision on several slices of one network kind. Length k.
+        batch: sequences. Shape (n,).
+        context: tokens held by each sequence. Shape (m,).
+        names: quantities to compute.
+
+    Returns:
+        Arrays that broadcast to shape (n, m, k).
+    """
+    first = deployments[0]
+    stacked = {
+        name: np.array([float(deployment.value(name)) for deployment in deployments]) for name in PER_SLICE
+    }
+    graph = max(deployments, key=lambda deployment: deployment.slice.n_chips).graph
+    grid = {
+        **first.inputs,
+        **stacked,
+        "batch": np.asarray(batch, dtype=np.float64)[:, None, None],
+        "context_tokens": np.asarray(context, dtype=np.float64)[None, :, None],
+    }
+    return graph.evaluate(names, grid)

@@ -1,0 +1,60 @@
+"""One way to serve: a decode step with its prefill, its cost by phase and why it is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.step import Step, step_of
+from slicewise.units import plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A step, and what a request meets there. USD values are None where no price is known.
+
+    Attributes:
+        ttft_s: prefill of one prompt, unqueued. [s]
+        tpot_s: the decode step. [s]
+        tpot_shared_s: mean time a token where prefills run in between on the same chips. [s]
+        replica_s_per_request: a replica's time that one request takes. [s]
+        why: what the option is named for.
+    """
+
+    step: Step
+    ttft_s: float
+    tpot_s: float
+    prefill_s: float
+    tpot_shared_s: float
+    replica_s_per_request: float
+    requests_per_s_shared: float
+    request_usd: float | None
+    usd_per_million_input_tokens: float | None
+    usd_per_million_tokens: float | None
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step's JSON object with the request's numbers."""
+        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "step"}
+        return {**self.step.to_dict(), **own}
+
+
+def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
+    """The option of a deployment at a batch that fits."""
+    step = step_of(deployment, batch)
+    names = ["prefill_s", "tpot_shared_s", "replica_s_per_request", "requests_per_s_shared"]
+    priced = ["request_usd", "usd_per_million_input_tokens", "usd_per_million_tokens"]
+    values = deployment.evaluate([*names, *(priced if deployment.price else [])], batch=batch)
+    found = {name: float(value) for name, value in values.items()}
+    if deployment.workload.context_is_set:
+        # With a context set outright only decode is priced.
+        found = {name: value for name, value in found.items() if name not in priced}
+    return Option(
+        step=step,
+        ttft_s=found["prefill_s"],
+        tpot_s=float(step.step_s or 0.0),
+        **{name: found[name] for name in names},
+        **{name: found.get(name) for name in priced},
+        why=why,
+    )

@@ -1,0 +1,243 @@
+"""The main job: of every slice, precision and batch, the plan to take; what binds it, and what would change it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from slicewise.derive import Derivation
+from slicewise.errors import InputError
+from slicewise.planner import feasible
+from slicewise.planner.choose import choose
+from slicewise.planner.fleet import Fleet, fleet
+from slicewise.planner.option import Option, option_of
+from slicewise.planner.question import Flags, Question, ask
+from slicewise.planner.search import Searched, search
+from slicewise.planner.whatif import WhatIf, what_ifs
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejected:
+    """A candidate that was refused: the kind of reason, and the sentence with the numbers."""
+
+    slice: str
+    weight_dtype: str
+    kv_dtype: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The answer of `plan`.
+
+    Attributes:
+        recommended: the plan to take; None where nothing is feasible.
+        candidates: the best batch of every feasible slice and precision, best objective first.
+        smallest: the fewest chips that meet the limits, at their best batch.
+        fastest: the lowest step of all, at batch 1 or the batch asked for.
+        highest_throughput: the most tokens per chip within the limits.
+        runner_up: the best candidate on another slice or precision.
+        rejected: refused candidates, in the order tried.
+        what_ifs: the recommended slice with one thing changed.
+        fleet: servers for the rate that was asked for.
+        least_param_load_s: the least time that any of the slices needs to read the weights. [s]
+    """
+
+    question: Question
+    recommended: Option | None
+    candidates: tuple[Option, ...]
+    smallest: Option | None
+    fastest: Option | None
+    highest_throughput: Option | None
+    runner_up: Option | None
+    rejected: tuple[Rejected, ...]
+    what_ifs: tuple[WhatIf, ...]
+    fleet: Fleet | None
+    least_param_load_s: float
+    least_param_load_slice: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is a plan at all."""
+        return self.recommended is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        asked = self.question
+        named = {
+            name: getattr(self, name) for name in ("smallest", "fastest", "highest_throughput", "runner_up", "recommended")
+        }
+        return {
+            "model": asked.model.name,
+            "workload": {
+                **{key: plain(value) for key, value in asdict(asked.workload).items()},
+                **asdict(asked.limits),
+                "rate": asked.rate,
+                "objective": asked.objective,
+            },
+            **{name: option.to_dict() if option else None for name, option in named.items()},
+            "candidates": [option.to_dict() for option in self.candidates],
+            "rejected": dict(Counter(item.reason for item in self.rejected)),
+            "rejected_candidates": [asdict(item) for item in self.rejected],
+            "what_ifs": [what_if.to_dict() for what_if in self.what_ifs],
+            "fleet": self.fleet.to_dict() if self.fleet else None,
+            "least_param_load_s": self.least_param_load_s,
+            "least_param_load_slice": self.least_param_load_slice,
+        }
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number of the recommended plan; of the objective when none is named.
+
+        Raises:
+            InputError: there is no plan to explain.
+            UnknownNameError: no such number.
+        """
+        if self.recommended is None:
+            raise InputError("nothing fits, so there is no plan to explain; see the reasons, or relax a limit")
+        return self.recommended.step.explain(name or headline(self.recommended, self.question.objective))
+
+
+def headline(option: Option, objective: str) -> str:
+    """The number that a plan is chosen by."""
+    if objective == "latency":
+        return "step_s"
+    if objective == "throughput" or option.step.usd_per_hour is None:
+        return "tokens_per_s_per_chip"
+    return "usd_per_million_output_tokens" if option.request_usd is None else "request_usd"
+
+
+def plan(model: str | Path | Model, **flags: Unpack[Flags]) -> Plan:
+    """Choose slice, precision and batch for a model and a workload.
+
+    Raises:
+        InputError: a word is off.
+    """
+    return plan_of(ask(model, flags))
+
+
+def plan_of(question: Question) -> Plan:
+    """Choose slice, precision and batch for a question."""
+    found, rejected = _search_all(question)
+    picked = choose(found)
+    live = sorted((s for s in found if s.batches.size), key=lambda s: float(s.score.min()))
+    recommended = _option(picked, _why(question)) if picked else None
+    candidates = tuple(_option((s, s.best), "best batch of its slice and precision") for s in live)
+    load_s, load_slice = _least_param_load(question)
+    return Plan(
+        question=question,
+        recommended=recommended,
+        candidates=candidates,
+        smallest=_smallest(candidates),
+        fastest=_fastest(live),
+        highest_throughput=_most_tokens(live),
+        runner_up=_runner_up(candidates, recommended),
+        rejected=tuple(rejected),
+        what_ifs=what_ifs(question, found, picked[0].deployment if picked else None),
+        fleet=fleet(recommended, question.rate) if recommended and question.rate else None,
+        least_param_load_s=load_s,
+        least_param_load_slice=load_slice,
+    )
+
+
+def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
+    found, rejected = [], []
+    for precision in question.precisions:
+        for slice_ in question.slices:
+            try:
+                deployment = question.deployment(slice_, precision)
+            except InputError as error:
+                if len({s.chip.name for s in question.slices}) == 1 and len(question.precisions) == 1:
+                    raise
+                rejected.append(_rejected(slice_.name, precision, feasible.COMPUTE, str(error)))
+                continue
+            searched = search(deployment, question.limits, question.objective, question.batch)
+            found.append(searched)
+            if not searched.verdict.fits:
+                verdict = searched.verdict
+                rejected.append(_rejected(slice_.name, precision, verdict.reason, verdict.detail))
+    return _comparable(question, found, rejected), rejected
+
+
+def _comparable(question: Question, found: list[Searched], rejected: list[Rejected]) -> list[Searched]:
+    """Under the cost objective, chips without a price cannot be ranked beside chips with one."""
+    priced = {searched.deployment.price is not None for searched in found}
+    if question.objective != "cost" or len(priced) == 1:
+        return found
+    for searched in found:
+        if searched.deployment.price is None and searched.verdict.fits:
+            deployment = searched.deployment
+            name = deployment.slice.chip.name
+            detail = f"{deployment.slice.name}: no price is known for {name}; give --price {name}=USD"
+            rejected.append(_rejected(deployment.slice.name, deployment.precision, "no price is known", detail))
+    return [searched for searched in found if searched.deployment.price is not None]
+
+
+def _rejected(name: str, precision: Any, reason: str, detail: str) -> Rejected:
+    return Rejected(
+        slice=name, weight_dtype=precision.weights, kv_dtype=precision.kv, reason=reason, detail=detail
+    )
+
+
+def _option(picked: tuple[Searched, int], why: str) -> Option:
+    searched, index = picked
+    return option_of(searched.deployment, int(searched.batches[index]), why)
+
+
+def _why(question: Question) -> str:
+    goal = {
+        "cost": "cheapest decode" if question.workload.context_is_set else "cheapest request",
+        "latency": "lowest step",
+        "throughput": "most tokens per chip",
+    }[question.objective]
+    return f"{goal} within the limits; of plans within 1 % of it the lowest step, then the fewest chips"
+
+
+def _smallest(candidates: Sequence[Option]) -> Option | None:
+    smallest = min(candidates, key=lambda option: option.step.n_chips, default=None)
+    return replace(smallest, why="fewest chips within the limits") if smallest else None
+
+
+def _fastest(live: Sequence[Searched]) -> Option | None:
+    if not live:
+        return None
+    searched = min(live, key=lambda s: (float(s.step_s.min()), s.deployment.slice.n_chips))
+    return _option((searched, int(searched.step_s.argmin())), "lowest step of all")
+
+
+def _most_tokens(live: Sequence[Searched]) -> Option | None:
+    if not live:
+        return None
+    picks = [(s, int((s.batches / s.step_s).argmax())) for s in live]
+    best = max(picks, key=lambda p: float(p[0].batches[p[1]] / p[0].step_s[p[1]]) / p[0].deployment.slice.n_chips)
+    return _option(best, "most tokens per chip within the limits")
+
+
+def _runner_up(candidates: Sequence[Option], recommended: Option | None) -> Option | None:
+    if recommended is None:
+        return None
+    taken = _place(recommended)
+    other = next((option for option in candidates if _place(option) != taken), None)
+    return replace(other, why="best on another slice or precision") if other else None
+
+
+def _place(option: Option) -> tuple[str, str, str, str]:
+    step = option.step
+    return step.slice, step.weight_dtype, step.kv_dtype, step.compute_dtype
+
+
+def _least_param_load(question: Question) -> tuple[float, str]:
+    times = []
+    for slice_ in question.slices:
+        for precision in question.precisions:
+            try:
+                deployment = question.deployment(slice_, precision)
+            except InputError:
+                continue
+            times.append((float(deployment.value("param_load_s", batch=1)), slice_.name))
+    return min(times)

@@ -1,0 +1,113 @@
+"""Prefill of one prompt on one slice: its time, its terms and what binds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
+
+from slicewise.derive import Derivation
+from slicewise.planner.assumptions import assumptions
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.feasible import memory_verdict
+from slicewise.planner.question import Flags, ask
+from slicewise.planner.slices import default_deployment
+from slicewise.planner.step import LEDGER
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+PREFILL_TERMS = ("prefill_flops_s", "param_load_s", "prefill_ici_s")
+_TIMES = (*PREFILL_TERMS, "prefill_roofline_s", "prefill_overlapped_s", "prefill_serial_s", "prefill_s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefill:
+    """Prefill of one prompt. Times are bounds at the given utilisation, and None where the model does not fit.
+
+    Attributes:
+        bound: prefill_flops, param_load or prefill_ici, the largest term of the view.
+    """
+
+    model: str
+    slice: str
+    n_chips: int
+    prompt_tokens: int
+    weight_dtype: str
+    compute_dtype: str
+    mfu: float
+    n_params: float
+    fits: bool
+    reason: str | None
+    prefill_flops: float
+    prefill_flops_s: float | None
+    param_load_s: float | None
+    prefill_ici_s: float | None
+    prefill_roofline_s: float | None
+    prefill_overlapped_s: float | None
+    prefill_serial_s: float | None
+    prefill_s: float | None
+    view: str
+    bound: str | None
+    tokens_per_s_per_chip: float | None
+    usd_per_million_input_tokens: float | None
+    price: str | None
+    assumptions: tuple[str, ...]
+    deployment: Deployment
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        found = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "deployment"}
+        return {**found, "assumptions": list(self.assumptions)}
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number; of the prefill time when none is named.
+
+        Raises:
+            UnknownNameError: no such number.
+        """
+        return self.deployment.explain(name or f"prefill_{self.view}_s", batch=1)
+
+
+def prefill(model: str | Path | Model, **flags: Unpack[Flags]) -> Prefill:
+    """Prefill of one prompt of `isl` tokens.
+
+    Without `slice`, the smallest standard slice that fits.
+
+    Raises:
+        InputError: a word is off.
+    """
+    return prefill_of(default_deployment(ask(model, flags)))
+
+
+def prefill_of(deployment: Deployment) -> Prefill:
+    """Prefill of one prompt on a deployment."""
+    prompt = deployment.workload.prompt_tokens
+    held = deployment.evaluate(LEDGER, batch=1, capacity_context_tokens=prompt)
+    verdict = memory_verdict(deployment, held, 1)
+    timed = deployment.evaluate(_TIMES) if verdict.fits else dict.fromkeys(_TIMES)
+    terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
+    is_priced = verdict.fits and deployment.price is not None
+    return Prefill(
+        model=deployment.model.name,
+        slice=deployment.slice.name,
+        n_chips=deployment.slice.n_chips,
+        prompt_tokens=prompt,
+        weight_dtype=deployment.precision.weights,
+        compute_dtype=deployment.precision.compute,
+        mfu=deployment.mfu,
+        n_params=deployment.value("n_params"),
+        fits=verdict.fits,
+        reason=verdict.detail or None,
+        prefill_flops=float(deployment.value("prefill_flops")),
+        **{name: None if value is None else float(value) for name, value in timed.items()},
+        view=deployment.conventions.view,
+        bound=max(terms, key=lambda name: float(timed[name])).removesuffix("_s") if verdict.fits else None,
+        tokens_per_s_per_chip=float(deployment.value("prefill_tokens_per_s_per_chip")) if verdict.fits else None,
+        usd_per_million_input_tokens=float(deployment.value("usd_per_million_input_tokens")) if is_priced else None,
+        price=str(deployment.price) if deployment.price else None,
+        assumptions=(
+            f"Prefill runs at {deployment.mfu:.0%} of peak FLOPs (--mfu).",
+            *assumptions(deployment),
+        ),
+        deployment=deployment,
+    )

@@ -1,0 +1,172 @@
+"""One decode step on one slice: the ledger, the terms, what binds, throughput and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
+
+from slicewise.derive import Derivation
+from slicewise.planner.assumptions import assumptions
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.feasible import Verdict, memory_verdict
+from slicewise.planner.knee import explain_knee, knee_batch
+from slicewise.planner.question import Flags, Question, ask
+from slicewise.planner.slices import default_deployment
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+LEDGER = (
+    "n_params",
+    "weight_bytes",
+    "kv_bytes_per_token",
+    "kv_bytes",
+    "kv_head_shards",
+    "kv_batch_shards",
+    "kv_replication",
+    "activation_bytes",
+    "total_bytes",
+    "total_bytes_per_chip",
+    "hbm_bytes",
+    "free_bytes",
+    "max_batch",
+    "critical_batch",
+)
+TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
+TIMES = (*TERMS, "step_roofline_s", "step_overlapped_s", "step_serial_s", "step_s")
+RATES = ("tokens_per_s", "tokens_per_s_per_chip", "requests_per_s_per_chip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A decode step. Fields are those of the JSON, in base units; bytes are of the whole slice unless per chip.
+
+    Times are bounds, and None where the batch does not fit.
+    """
+
+    model: str
+    slice: str
+    n_chips: int
+    batch: int
+    context_tokens: float
+    capacity_context_tokens: float
+    weight_dtype: str
+    kv_dtype: str
+    compute_dtype: str
+    n_params: float
+    weight_bytes: float
+    kv_bytes_per_token: float
+    kv_bytes: float
+    kv_head_shards: int
+    kv_batch_shards: int
+    kv_replication: float
+    activation_bytes: float
+    total_bytes: float
+    total_bytes_per_chip: float
+    hbm_bytes: float
+    free_bytes: float
+    fits: bool
+    reason: str | None
+    max_batch: int
+    critical_batch: float
+    knee_batch: int | None
+    param_load_s: float | None
+    kv_load_s: float | None
+    matmul_s: float | None
+    attention_flops_s: float | None
+    ici_s: float | None
+    step_roofline_s: float | None
+    step_overlapped_s: float | None
+    step_serial_s: float | None
+    step_s: float | None
+    view: str
+    bound: str | None
+    tokens_per_s: float | None
+    tokens_per_s_per_chip: float | None
+    requests_per_s_per_chip: float | None
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    price: str | None
+    assumptions: tuple[str, ...]
+    deployment: Deployment
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        found = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "deployment"}
+        return {**found, "assumptions": list(self.assumptions)}
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number; of the step time when none is named.
+
+        Raises:
+            UnknownNameError: no such number.
+        """
+        if name == "knee_batch":
+            return explain_knee(self.deployment)
+        return self.deployment.explain(name or f"step_{self.view}_s", batch=self.batch)
+
+
+def step(model: str | Path | Model, **flags: Unpack[Flags]) -> Step:
+    """One decode step of a model on a slice.
+
+    Without `slice`, the smallest standard slice that fits; without `batch`, the most sequences that fit.
+
+    Raises:
+        InputError: a word is off.
+    """
+    question = ask(model, flags)
+    return step_of(default_deployment(question), question.batch)
+
+
+def step_of(deployment: Deployment, batch: int | None) -> Step:
+    """One decode step of a deployment at a batch; at the largest that fits, or 1, when none is given."""
+    most = int(deployment.value("max_batch"))
+    size = batch or max(most, 1)
+    ledger = deployment.evaluate(LEDGER, batch=size)
+    verdict = memory_verdict(deployment, ledger, size)
+    timed = deployment.evaluate([*TIMES, *RATES], batch=size) if verdict.fits else dict.fromkeys([*TIMES, *RATES])
+    priced = _price(deployment, size, verdict)
+    return Step(
+        model=deployment.model.name,
+        slice=deployment.slice.name,
+        n_chips=deployment.slice.n_chips,
+        batch=size,
+        context_tokens=deployment.workload.context_tokens,
+        capacity_context_tokens=deployment.workload.capacity_context_tokens,
+        weight_dtype=deployment.precision.weights,
+        kv_dtype=deployment.precision.kv,
+        compute_dtype=deployment.precision.compute,
+        **{name: _number(value) for name, value in ledger.items() if name != "max_batch"},
+        max_batch=most,
+        fits=verdict.fits,
+        reason=verdict.detail or None,
+        knee_batch=knee_batch(deployment),
+        **{name: _number(value) for name, value in timed.items()},
+        view=deployment.conventions.view,
+        bound=bound(timed, deployment.conventions.view) if verdict.fits else None,
+        **priced,
+        price=str(deployment.price) if deployment.price else None,
+        assumptions=assumptions(deployment, batch=size),
+        deployment=deployment,
+    )
+
+
+def bound(timed: Mapping[str, Any], view: str) -> str:
+    """The largest term of a view: param_load, kv_load, matmul, attention_flops or ici."""
+    terms = TERMS[:-1] if view == "roofline" else TERMS
+    return max(terms, key=lambda name: float(timed[name])).removesuffix("_s")
+
+
+def _price(deployment: Deployment, batch: int, verdict: Verdict) -> dict[str, float | None]:
+    names = ("usd_per_hour", "usd_per_million_output_tokens")
+    if deployment.price is None or not verdict.fits:
+        return dict.fromkeys(names)
+    return {name: float(value) for name, value in deployment.evaluate(names, batch=batch).items()}
+
+
+def _number(value: Any) -> Any:
+    return value if value is None else plain(value)
+
+
+__all__ = ["Question", "Step", "bound", "step", "step_of"]

@@ -1,0 +1,95 @@
+"""What-ifs, computed: the recommended slice with one thing changed. Offered, never chosen unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from slicewise.catalog.slices import standard_slices
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.option import Option, option_of
+from slicewise.planner.question import Question
+from slicewise.planner.search import Searched, search
+from slicewise.spec.precision import NARROWER
+from slicewise.spec.topology import Slice
+from slicewise.spec.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """One change and what the best plan would then be.
+
+    Attributes:
+        change: what is changed, in words.
+        option: the best batch then; None where it is still refused.
+        reason: why it is refused then.
+    """
+
+    change: str
+    option: Option | None
+    reason: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        option = self.option.to_dict() if self.option else None
+        return {"change": self.change, "option": option, "reason": self.reason}
+
+
+def what_ifs(question: Question, found: Sequence[Searched], chosen: Deployment | None) -> tuple[WhatIf, ...]:
+    """Narrower weights, a narrower cache, the doubled slice and half the context, each on its own.
+
+    Where nothing was chosen they start from the largest slice that was tried.
+    """
+    if not found:
+        return ()
+    base = chosen or max((s.deployment for s in found), key=lambda d: d.slice.n_chips)
+    return tuple(_tried(question, change, deployment) for change, deployment in _changes(base))
+
+
+def _changes(base: Deployment) -> list[tuple[str, Deployment]]:
+    narrow = base.precision
+    changes = []
+    for dtype in NARROWER.get(narrow.weights, ()):
+        changes.append((f"{dtype} weights", base.with_(precision=replace(narrow, weights=dtype))))
+    for dtype in NARROWER.get(narrow.kv, ())[:1]:
+        changes.append((f"{dtype} cache", base.with_(precision=replace(narrow, kv=dtype))))
+    for dtype in NARROWER.get(narrow.weights, ())[:1]:
+        if NARROWER.get(narrow.kv):
+            both = replace(narrow, weights=dtype, kv=NARROWER[narrow.kv][0])
+            changes.append((f"{both.weights} weights and {both.kv} cache", base.with_(precision=both)))
+    doubled = _doubled(base.slice)
+    if doubled:
+        changes.append((f"twice the chips ({doubled.name})", base.with_(slice=doubled)))
+    half = _half(base.workload)
+    if half:
+        changes.append((f"half the context ({half.capacity_context_tokens:,.0f} tokens)", base.with_(workload=half)))
+    return changes
+
+
+def _doubled(slice_: Slice) -> Slice | None:
+    return next((s for s in standard_slices(slice_.chip) if s.n_chips == 2 * slice_.n_chips), None)
+
+
+def _half(workload: Workload) -> Workload | None:
+    if workload.prompt_tokens == 1:
+        return None
+    prompt = workload.prompt_tokens // 2
+    gone = workload.prompt_tokens - prompt
+    if workload.context_is_set:
+        held = max(1.0, workload.context_tokens // 2)
+        return replace(workload, prompt_tokens=prompt, context_tokens=held, capacity_context_tokens=held)
+    return replace(
+        workload,
+        prompt_tokens=prompt,
+        context_tokens=workload.context_tokens - gone,
+        capacity_context_tokens=workload.capacity_context_tokens - gone,
+    )
+
+
+def _tried(question: Question, change: str, deployment: Deployment) -> WhatIf:
+    searched = search(deployment, question.limits, question.objective, question.batch)
+    if not searched.verdict.fits:
+        return WhatIf(change=change, option=None, reason=searched.verdict.detail)
+    best = option_of(deployment, int(searched.batches[searched.best]), f"with {change}")
+    return WhatIf(change=change, option=best, reason=None)

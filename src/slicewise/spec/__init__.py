@@ -1,0 +1,1 @@
+"""What exists: models, chips, slices, dtypes, workloads. Frozen data, no input or output."""

@@ -1,0 +1,40 @@
+"""Number formats and what they weigh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BYTES_PER_ELEMENT: dict[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "int8": 1.0,
+    "fp8": 1.0,
+    "int4": 0.5,
+    "fp4": 0.5,
+}
+"""Bytes of one element by dtype, without scales. [B]"""
+
+ACTIVATION_BYTES_PER_ELEMENT = 2.0
+"""Activations travel and are kept in 16 bits, whatever the weights are. [B]"""
+
+NARROWER: dict[str, tuple[str, ...]] = {
+    "fp32": ("bf16", "int8", "int4"),
+    "bf16": ("int8", "int4"),
+    "fp16": ("int8", "int4"),
+    "int8": ("int4",),
+    "fp8": ("int4",),
+}
+"""What a what-if offers in place of each dtype."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """The dtypes of a deployment: stored weights, stored KV cache, and the matmuls' arithmetic."""
+
+    weights: str = "bf16"
+    kv: str = "bf16"
+    compute: str = "bf16"
+
+    def __str__(self) -> str:
+        return f"{self.weights} weights, {self.kv} cache, {self.compute} FLOPs"

@@ -1,0 +1,207 @@
+"""Base units inside, people's units at the edges: the only file that scales or formats a number.
+
+Base units are s, B, FLOP, FLOP/s, B/s and USD. Powers of ten, unless a unit is binary (GiB).
+Covers parsing ("15ms", "16 GB", "918 TFLOP/s", "400 Gb/s") and printing. Does not do unit algebra.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from slicewise.errors import InputError
+
+US = 1e-6
+MS = 1e-3
+HOUR_S = 3600.0
+MILLION = 1e6
+GB = 1e9
+GIB = float(2**30)
+TIB = float(2**40)
+BITS_PER_BYTE = 8.0
+
+_SI = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": GIB, "Ti": TIB, "Pi": 2.0**50}
+
+
+def _byte_scales(per_s: str = "") -> dict[str, float]:
+    scales = {f"{p}B{per_s}": s for p, s in {**_SI, **_BINARY}.items()}
+    if per_s:
+        scales |= {f"{p}B{'ps'}": s for p, s in _SI.items()}
+        for bit in ("b/s", "bit/s", "bps"):
+            scales |= {f"{p}{bit}": s / BITS_PER_BYTE for p, s in _SI.items()}
+    return scales
+
+
+_SCALES: dict[str, dict[str, float]] = {
+    "s": {"s": 1.0, "ms": MS, "us": US, "µs": US, "μs": US, "ns": 1e-9, "min": 60.0, "h": HOUR_S},
+    "B": _byte_scales(),
+    "B/s": _byte_scales("/s"),
+    "FLOP/s": {f"{p}{u}": s for p, s in _SI.items() for u in ("FLOP/s", "FLOPS", "FLOPs", "OP/s", "OPS")},
+    "USD": {"USD": 1.0, "$": 1.0},
+    "params": {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "b": 1e9, "T": 1e12},
+    "request/s": {"/s": 1.0, "rps": 1.0, "req/s": 1.0, "request/s": 1.0},
+    "tokens": {"tokens": 1.0, "token": 1.0},
+    "count": {},
+    "fraction": {"%": 1e-2},
+}
+_EXAMPLES = {
+    "s": "15ms",
+    "B": "16GB or 15.75GiB",
+    "B/s": "820GB/s or 400Gb/s",
+    "FLOP/s": "197TFLOP/s",
+    "USD": "1.2",
+    "params": "70e9 or 70B",
+    "request/s": "10",
+    "tokens": "8192",
+    "count": "32",
+    "fraction": "0.95",
+}
+_QUANTITY = re.compile(r"^\s*\$?\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
+
+
+def parse(text: str | float, unit: str, what: str = "value") -> float:
+    """Read a quantity in people's units as a number of base units.
+
+    >>> parse("15ms", "s"), parse("16 GB", "B"), parse("400 Gb/s", "B/s"), parse("70B", "params")
+    (0.015, 16000000000.0, 50000000000.0, 70000000000.0)
+
+    Args:
+        text: such as "15ms"; a bare number is in the base unit.
+        unit: the base unit that is wanted: s, B, B/s, FLOP/s, USD, params, tokens, count, fraction, request/s.
+        what: the flag or field, for the error message.
+
+    Raises:
+        InputError: the text is not a finite quantity of that unit.
+    """
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        value, suffix = float(text), ""
+    else:
+        match = _QUANTITY.match(str(text))
+        if not match:
+            raise InputError(f"{what}: '{text}' is not a quantity; write for example {_EXAMPLES[unit]}")
+        value, suffix = float(match[1].replace(",", "").replace("_", "")), match[2]
+    scale = 1.0 if not suffix else _SCALES[unit].get(suffix)
+    if scale is None:
+        known = ", ".join(s for s in list(_SCALES[unit])[:8] if s) or "a bare number"
+        raise InputError(f"{what}: '{text}' has no unit known here ({known}); write for example {_EXAMPLES[unit]}")
+    if not math.isfinite(value):
+        raise InputError(f"{what}: '{text}' is not a finite number; write for example {_EXAMPLES[unit]}")
+    # A reciprocal keeps decimal fractions exact: 15 / 1000 is 0.015, 15 * 0.001 may not be.
+    return value * scale if scale >= 1 else value / round(1 / scale)
+
+
+def parse_positive(text: str | float, unit: str, what: str) -> float:
+    """Read a quantity that must be greater than zero, in base units.
+
+    Raises:
+        InputError: not a quantity, or not above zero.
+    """
+    value = parse(text, unit, what)
+    if value <= 0:
+        raise InputError(f"{what}: {text} must be greater than 0; write for example {_EXAMPLES[unit]}")
+    return value
+
+
+def parse_count(text: str | float, what: str) -> int:
+    """Read a whole number of at least 1 (a batch, tokens, chips).
+
+    Raises:
+        InputError: not a whole number of at least 1.
+    """
+    value = parse_positive(text, "count", what)
+    if value != int(value):
+        raise InputError(f"{what}: {text} must be a whole number; write for example {_EXAMPLES['count']}")
+    return int(value)
+
+
+def unit_of(name: str) -> str:
+    """The base unit that a quantity's name ends in; "" for a plain count or ratio.
+
+    >>> unit_of("step_s"), unit_of("hbm_bytes_per_s"), unit_of("kv_bytes_per_token"), unit_of("batch")
+    ('s', 'B/s', 'B', '')
+    """
+    rules = (
+        (r"bytes_per_s(_per_chip)?$", "B/s"),
+        (r"flops_per_s(_per_chip)?$", "FLOP/s"),
+        (r"(tokens|requests)_per_s(_per_chip)?$", "1/s"),
+        (r"usd(_per_.*)?$", "USD"),
+        (r"_bytes(_per_(chip|token|sequence|param|element))?$", "B"),
+        (r"_s(_per_(request|sequence))?$", "s"),
+        (r"flops_per_usd$", "FLOP/USD"),
+        (r"bytes_per_usd$", "B/USD"),
+        (r"flops(_per_.*)?$", "FLOP"),
+    )
+    return next((unit for pattern, unit in rules if re.search(pattern, "_" + name)), "")
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)) + 1e-12))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
+    for scale, suffix in steps:
+        if abs(value) >= scale * (1 - 1e-9):
+            return f"{_significant(value / scale, digits)} {suffix}"
+    scale, suffix = steps[-1]
+    return f"{_significant(value / scale, digits)} {suffix}"
+
+
+_TIME = [(1.0, "s"), (MS, "ms"), (US, "us"), (1e-9, "ns")]
+_BYTES = [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB")]
+
+
+def show(value: float | None, unit: str = "", digits: int = 5) -> str:
+    """Print a base-unit number for people.
+
+    >>> show(0.017218, "s"), show(112.95e9, "B"), show(163840, "B"), show(8.2e11, "B/s"), show(None)
+    ('17.218 ms', '112.95 GB', '163,840 B', '820 GB/s', 'unknown')
+    """
+    if value is None:
+        return "unknown"
+    value = float(value)
+    if not math.isfinite(value):
+        return "unlimited" if value > 0 else str(value)
+    if unit == "s":
+        return "0 s" if value == 0 else _scaled(value, _TIME, digits)
+    if unit == "B":
+        exact = value == int(value) and abs(value) < 10e6
+        return f"{int(value):,} B" if exact else _scaled(value, [*_BYTES, (1e3, "kB"), (1.0, "B")], digits)
+    if unit == "B/s":
+        return _scaled(value, [(1e12, "TB/s"), (GB, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")], digits)
+    if unit in ("FLOP/s", "FLOP"):
+        per = unit.removeprefix("FLOP")
+        steps = [(1e15, f"PFLOP{per}"), (1e12, f"TFLOP{per}"), (1e9, f"GFLOP{per}"), (1e6, f"MFLOP{per}")]
+        return _scaled(value, [*steps, (1.0, f"FLOP{per}")], digits)
+    if unit == "USD":
+        return f"${value:,.{max(2, 3 - math.floor(math.log10(abs(value)) + 1e-12)) if value else 2}f}"
+    if unit.endswith("/USD"):
+        return f"{value:.3g} {unit}"
+    text = f"{value:,.0f}" if value == int(value) else _significant(value, digits)
+    return f"{text} {unit}".rstrip() if unit not in ("1/s",) else f"{text} /s"
+
+
+def show_gib(value: float) -> str:
+    """Print bytes in GB and GiB, the two that get mixed up.
+
+    >>> show_gib(141107412992)
+    '141.11 GB (131.42 GiB)'
+    """
+    return f"{_significant(value / GB, 5)} GB ({_significant(value / GIB, 5)} GiB)"
+
+
+def plain(value: object) -> object:
+    """A number as JSON writes it: int where it is whole, float otherwise, None for what is unlimited or unknown."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value == int(value) and abs(value) < 2**53 else value
+    return value
