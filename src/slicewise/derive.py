@@ -22,6 +22,7 @@ from slicewise.errors import UnknownNameError
 from slicewise.units import show, unit_of
 
 Values = dict[str, Any]
+Origins = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def _returned(function: Callable[..., Any]) -> ast.expr:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             local[statement.targets[0].id] = _Put(local).visit(statement.value)
         elif isinstance(statement, ast.Return) and statement.value is not None:
-            return _Inline(function.__globals__).visit(_Put(local).visit(statement.value))
+            found: ast.expr = _Inline(function.__globals__).visit(_Put(local).visit(statement.value))
+            return found
     message = f"{function.__qualname__} is not a formula: it has no plain return"
     raise TypeError(message)
 
@@ -128,7 +130,9 @@ class _Inline(ast.NodeTransformer):
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if not inspect.isfunction(called):
             return node
-        return _Put(dict(zip(Formula("", called).parameters, node.args, strict=True))).visit(_returned(called))
+        arguments = dict(zip(Formula("", called).parameters, node.args, strict=True))
+        body: ast.AST = _Put(arguments).visit(_returned(called))
+        return body
 
 
 class _Spell(ast.NodeTransformer):
@@ -180,7 +184,10 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "where":
             test, then, other = node.args
             return ast.IfExp(test=test, body=then, orelse=other)
-        if isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+        if node.args and isinstance(node.args[0], ast.GeneratorExp):
+            # A lone generator needs no brackets of its own.
+            node.args[0] = ast.Name(id=ast.unparse(node.args[0])[1:-1])
+        elif isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
             node.args = [inner for arg in node.args for inner in _same(arg, node.func.id)]
         return node
 
@@ -208,7 +215,8 @@ class Derivation:
         formula: the formula in names; "" for a fact.
         numbers: the formula with numbers put in; "" for a fact.
         computed_by: dotted name of the function; "" for a fact.
-        origin: for a fact, where it comes from.
+        origin: for a fact, the figure as printed, or the words that set it.
+        source: for a fact, the document it was read from; "" where none is known.
         parts: the derivations that it rests on, each name once in the whole tree.
         seen: it was derived further up, and is not repeated.
     """
@@ -221,13 +229,14 @@ class Derivation:
     numbers: str = ""
     computed_by: str = ""
     origin: str = ""
+    source: str = ""
     parts: tuple[Derivation, ...] = ()
     seen: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """The derivation as JSON-ready data."""
         found: dict[str, Any] = {"name": self.name, "value": _plain_value(self.value), "unit": self.unit}
-        for key in ("meaning", "formula", "numbers", "computed_by", "origin"):
+        for key in ("meaning", "formula", "numbers", "computed_by", "origin", "source"):
             if getattr(self, key):
                 found[key] = getattr(self, key)
         if self.parts:
@@ -288,13 +297,13 @@ class Graph:
             self._cache[name] = frozenset().union(*parts)
         return self._cache[name]
 
-    def explain(self, name: str, inputs: Mapping[str, Any], origins: Mapping[str, str]) -> Derivation:
+    def explain(self, name: str, inputs: Mapping[str, Any], origins: Origins) -> Derivation:
         """Replay one quantity at one point.
 
         Args:
             name: the quantity.
             inputs: scalars and structures of that point.
-            origins: where each input comes from.
+            origins: where each input comes from: its words, and its document.
 
         Raises:
             UnknownNameError: the name is neither a formula nor an input.
@@ -304,11 +313,12 @@ class Graph:
         return self._replay(name, known, inputs, origins, set())
 
     def _replay(
-        self, name: str, known: Values, inputs: Mapping[str, Any], origins: Mapping[str, str], seen: set[str]
+        self, name: str, known: Values, inputs: Mapping[str, Any], origins: Origins, seen: set[str]
     ) -> Derivation:
         value, formula = known[name], self.formulas.get(name)
         if name in inputs or formula is None:
-            return Derivation(name=name, value=value, unit=unit_of(name), origin=origins.get(name, ""))
+            origin, source = origins.get(name, ("", ""))
+            return Derivation(name=name, value=value, unit=unit_of(name), origin=origin, source=source)
         if name in seen:
             return Derivation(name=name, value=value, unit=formula.unit, seen=True)
         seen.add(name)
@@ -334,6 +344,6 @@ def show_value(value: Any, unit: str) -> str:
         return value
     if isinstance(value, tuple | list):
         return f"[{len(value)} {type(value[0]).__name__.lower()}s]" if value else "[none]"
-    if value is None or np.ndim(value) == 0 and isinstance(value, int | float | np.generic):
-        return show(value, unit)
+    if value is None or (np.ndim(value) == 0 and isinstance(value, int | float | np.generic)):
+        return show(None if value is None else float(value), unit)
     return f"[{value}]"

@@ -29,7 +29,8 @@ class UnknownNameError(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:24])}"
+        short = [known_name for known_name in names if "/" not in known_name][:24]
+        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(short)}"
         super().__init__(f"unknown {kind} '{name}': {offer}{' ' + hint if hint else ''}")
 
 

@@ -146,6 +146,8 @@ def _significant(value: float, digits: int) -> str:
 
 
 def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
+    if value == 0:
+        return f"0 {steps[0][1] if steps[0][0] == 1 else steps[-1][1]}"
     for scale, suffix in steps:
         if abs(value) >= scale * (1 - 1e-9):
             return f"{_significant(value / scale, digits)} {suffix}"
@@ -153,8 +155,14 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
     return f"{_significant(value / scale, digits)} {suffix}"
 
 
-_TIME = [(1.0, "s"), (MS, "ms"), (US, "us"), (1e-9, "ns")]
-_BYTES = [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB")]
+_EXACT_BELOW_BYTES = 10e6
+_STEPS: dict[str, list[tuple[float, str]]] = {
+    "s": [(1.0, "s"), (MS, "ms"), (US, "us"), (1e-9, "ns")],
+    "B": [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+    "B/s": [(1e12, "TB/s"), (GB, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
+    "FLOP": [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP")],
+    "FLOP/s": [(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s")],
+}
 
 
 def show(value: float | None, unit: str = "", digits: int = 5) -> str:
@@ -168,23 +176,20 @@ def show(value: float | None, unit: str = "", digits: int = 5) -> str:
     value = float(value)
     if not math.isfinite(value):
         return "unlimited" if value > 0 else str(value)
-    if unit == "s":
-        return "0 s" if value == 0 else _scaled(value, _TIME, digits)
-    if unit == "B":
-        exact = value == int(value) and abs(value) < 10e6
-        return f"{int(value):,} B" if exact else _scaled(value, [*_BYTES, (1e3, "kB"), (1.0, "B")], digits)
-    if unit == "B/s":
-        return _scaled(value, [(1e12, "TB/s"), (GB, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")], digits)
-    if unit in ("FLOP/s", "FLOP"):
-        per = unit.removeprefix("FLOP")
-        steps = [(1e15, f"PFLOP{per}"), (1e12, f"TFLOP{per}"), (1e9, f"GFLOP{per}"), (1e6, f"MFLOP{per}")]
-        return _scaled(value, [*steps, (1.0, f"FLOP{per}")], digits)
     if unit == "USD":
-        return f"${value:,.{max(2, 3 - math.floor(math.log10(abs(value)) + 1e-12)) if value else 2}f}"
+        return f"${value:,.{_cents(value)}f}"
     if unit.endswith("/USD"):
         return f"{value:.3g} {unit}"
+    is_exact = unit == "B" and value == int(value) and abs(value) < _EXACT_BELOW_BYTES
+    if unit in _STEPS and not is_exact:
+        return _scaled(value, _STEPS[unit], digits)
     text = f"{value:,.0f}" if value == int(value) else _significant(value, digits)
-    return f"{text} {unit}".rstrip() if unit not in ("1/s",) else f"{text} /s"
+    return f"{text} {'/s' if unit == '1/s' else unit}".rstrip()
+
+
+def _cents(usd: float) -> int:
+    """Decimals that show a sum of money in four digits, and never fewer than two."""
+    return max(2, 3 - math.floor(math.log10(abs(usd)) + 1e-12)) if usd else 2
 
 
 def show_gib(value: float) -> str:

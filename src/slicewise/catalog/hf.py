@@ -17,7 +17,7 @@ from slicewise.spec.provenance import Provenance
 
 FAMILIES = ("llama", "mistral", "qwen2")
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-_NEUTRAL = (None, False, 0, 1, [], {}, "", 1.0)
+_NEUTRAL: tuple[Any, ...] = (None, False, 0, 1, [], {}, "", 1.0)
 _REFUSED = {
     "quantization_config": "a checkpoint with dtypes by role is not read yet",
     "num_local_experts": "mixtures of experts are not read yet",
@@ -45,7 +45,8 @@ def read_config(path: Path) -> Model:
         raise InputError(f"{path}: cannot be read ({error}); give a readable config.json") from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); mend or download it again"
+            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg});"
+            " mend or download it again"
         ) from error
     if not isinstance(config, dict):
         raise InputError(f"{path}: holds a {type(config).__name__}, not an object; give a Hugging Face config.json")
@@ -74,7 +75,9 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         if config.get(key) not in _NEUTRAL and not (key == "layer_types" and set(config[key]) == {"full_attention"}):
             raise UnsupportedModelError(f"{origin}: {key}: {why}; remove the key to plan it as a dense model")
     if config.get("hidden_act", "silu") != "silu":
-        raise UnsupportedModelError(f"{origin}: hidden_act {config['hidden_act']} is not supported yet; supported: silu")
+        raise UnsupportedModelError(
+            f"{origin}: hidden_act {config['hidden_act']} is not supported yet; supported: silu"
+        )
     n_heads, d_model = _size(config, "num_attention_heads", origin), _size(config, "hidden_size", origin)
     if config.get("head_dim") is None and d_model % n_heads:
         raise InputError(f"{origin}: head_dim is missing and hidden_size {d_model} does not divide by {n_heads} heads")
@@ -82,7 +85,7 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
     dtype = str(config.get("torch_dtype") or config.get("dtype") or "bfloat16").removeprefix("torch.")
     if dtype not in _DTYPES:
         raise UnsupportedModelError(f"{origin}: torch_dtype {dtype} is not supported; supported: {', '.join(_DTYPES)}")
-    values = {
+    values: dict[str, Any] = {
         "n_layers": _size(config, "num_hidden_layers", origin),
         "d_model": d_model,
         "d_ff": _size(config, "intermediate_size", origin),
@@ -118,7 +121,8 @@ def _window(config: dict[str, Any], family: str, origin: str) -> float:
     if family == "qwen2":
         if config.get("use_sliding_window"):
             raise UnsupportedModelError(
-                f"{origin}: use_sliding_window: layers of several kinds are not read yet; set it to false for full attention"
+                f"{origin}: use_sliding_window: layers of several kinds are not read yet;"
+                " set it to false for full attention"
             )
         return math.inf
     if family == "mistral":

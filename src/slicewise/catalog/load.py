@@ -8,8 +8,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from slicewise.catalog.hf import read_config
 from slicewise.catalog.records import ChipRecord, ModelRecord, PriceRecord, SourceRecord
 from slicewise.errors import CatalogError, InputError, UnknownNameError
@@ -18,7 +16,8 @@ from slicewise.spec.model import Model
 from slicewise.spec.provenance import Source
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_data(name: str) -> dict[str, Any]:
+    """One data file of the package, parsed."""
     text = resources.files("slicewise.catalog").joinpath("data", name).read_text(encoding="utf-8")
     return tomllib.loads(text)
 
@@ -30,14 +29,14 @@ def _refuse(file: str, key: str, error: Exception) -> CatalogError:
 @cache
 def sources() -> dict[str, Source]:
     """Every source, by key."""
-    return {key: SourceRecord(**entry).to_spec(key) for key, entry in _read("sources.toml").items()}
+    return {key: SourceRecord(**entry).to_spec(key) for key, entry in read_data("sources.toml").items()}
 
 
 @cache
 def prices() -> dict[str, tuple[Price, ...]]:
     """The quotes of each chip, the default first."""
     found: dict[str, list[Price]] = {}
-    for entry in _read("prices.toml")["price"]:
+    for entry in read_data("prices.toml")["price"]:
         record = PriceRecord(**entry)
         found.setdefault(record.chip, []).append(record.to_spec(sources()))
     return {chip: tuple(quotes) for chip, quotes in found.items()}
@@ -47,10 +46,10 @@ def prices() -> dict[str, tuple[Price, ...]]:
 def chips() -> dict[str, Chip]:
     """Every chip, by its name."""
     found = {}
-    for name, entry in _read("chips.toml").items():
+    for name, entry in read_data("chips.toml").items():
         try:
-            found[name] = ChipRecord(**entry).to_spec(name, sources(), prices().get(name, ()))
-        except (ValidationError, KeyError) as error:
+            found[name] = ChipRecord.read(entry).to_spec(name, sources(), prices().get(name, ()))
+        except (TypeError, KeyError) as error:
             raise _refuse("chips.toml", name, error) from error
     return found
 
@@ -58,10 +57,10 @@ def chips() -> dict[str, Chip]:
 @cache
 def _model_records() -> dict[str, ModelRecord]:
     found = {}
-    for name, entry in _read("models.toml").items():
+    for name, entry in read_data("models.toml").items():
         try:
             found[name] = ModelRecord(**entry)
-        except ValidationError as error:
+        except TypeError as error:
             raise _refuse("models.toml", name, error) from error
     return found
 
@@ -117,4 +116,4 @@ def load_model(name: str | Path | Model) -> Model:
     if path.suffix == ".json":
         raise InputError(f"there is no file {text}; check the path")
     names = [n for known, record in _model_records().items() for n in (known, *(a.lower() for a in record.aliases))]
-    raise UnknownNameError("model", text, names, "or give the path of a config.json")
+    raise UnknownNameError("model", text, names, "(or give the path of a config.json)")

@@ -130,4 +130,3 @@ def tokens_per_s_per_chip(tokens_per_s: Real, n_chips: Real) -> Real:
 def requests_per_s_per_chip(tokens_per_s_per_chip: Real, output_tokens: Real) -> Real:
     """Requests finished a second, per chip, while it does nothing but decode. [1/s]"""
     return tokens_per_s_per_chip / output_tokens
-

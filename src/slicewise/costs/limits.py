@@ -38,8 +38,11 @@ def model_parallel_limit_bandwidth(
 
     Source: scaling-book-inference
     """
-    return d_ff * weight_bytes_per_param * all_gather_bytes_per_s / (
-        activation_bytes_per_element * hbm_bytes_per_s * batch
+    return (
+        d_ff
+        * weight_bytes_per_param
+        * all_gather_bytes_per_s
+        / (activation_bytes_per_element * hbm_bytes_per_s * batch)
     )
 
 

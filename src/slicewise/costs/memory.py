@@ -79,7 +79,9 @@ def max_batch_whole(
     Beyond the full rounds, a further one holds its Z caches at once and its activations one by one.
     """
     room = kv_budget_bytes + HALF_BYTE - (full_rounds + 1) * kv_batch_shards * kv_bytes_per_sequence
-    more = np.minimum(np.floor(room / np.maximum(activation_bytes_per_sequence, TINY)), (full_rounds + 1) * kv_batch_shards)
+    more = np.minimum(
+        np.floor(room / np.maximum(activation_bytes_per_sequence, TINY)), (full_rounds + 1) * kv_batch_shards
+    )
     return np.maximum(np.maximum(full_rounds * kv_batch_shards, more), 0.0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from slicewise.costs.real import Real
 
 
@@ -34,6 +36,31 @@ def replica_s_per_request(prefill_s: Real, decode_s_per_request: Real) -> Real:
 def requests_per_s_shared(replica_s_per_request: Real) -> Real:
     """Requests that one replica finishes a second where prefill and decode share it. [1/s]"""
     return 1.0 / replica_s_per_request
+
+
+def prefill_requests_per_s(prefill_s: Real) -> Real:
+    """Prompts that one prefill server takes in a second. [1/s]"""
+    return 1.0 / prefill_s
+
+
+def decode_requests_per_s(decode_s_per_request: Real) -> Real:
+    """Requests that one decode server finishes a second. [1/s]"""
+    return 1.0 / decode_s_per_request
+
+
+def replicas(requests_per_s: Real, replica_s_per_request: Real) -> Real:
+    """Servers that do both phases, for a rate of requests. []"""
+    return np.ceil(requests_per_s * replica_s_per_request)
+
+
+def prefill_servers(requests_per_s: Real, prefill_s: Real) -> Real:
+    """Servers that only prefill, for a rate of requests. []"""
+    return np.ceil(requests_per_s * prefill_s)
+
+
+def decode_servers(requests_per_s: Real, decode_s_per_request: Real) -> Real:
+    """Servers that only decode, for a rate of requests. []"""
+    return np.ceil(requests_per_s * decode_s_per_request)
 
 
 def tpot_shared_s(replica_s_per_request: Real, batch: Real, output_tokens: Real) -> Real:

@@ -6,13 +6,17 @@ from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import granting
 from slicewise.units import show
 
+BOUND = (
+    "Times are bounds: launches, norms, sampling, the host and imperfect bandwidth are neglected;"
+    " measured steps take 1.1 to 8 times as long."
+)
+
 
 def assumptions(deployment: Deployment, *, batch: int | None = None) -> tuple[str, ...]:
     """Every assumption that a reader of the numbers should know."""
     counted = deployment.conventions
     sentences = [
-        "Times are bounds: launches, norms, sampling, the host and imperfect bandwidth are neglected;"
-        " measured steps take 1.1 to 8 times as long.",
+        BOUND,
         _context(deployment),
         f"Memory granted: {granting(deployment)}.",
         "All weights are read in each step, the input embedding too.",
@@ -51,8 +55,10 @@ def _network(deployment: Deployment) -> list[str]:
         return ["Every mesh axis is taken as a full ring, without hops or AllToAlls (--ici ring)."]
     if deployment.slice.domain:
         known = deployment.slice.domain.node_bytes_per_s is not None
-        across = "" if known or deployment.slice.n_chips <= deployment.slice.domain.domain_chips else (
-            " The network between nodes is not known and left out."
+        across = (
+            ""
+            if known or deployment.slice.n_chips <= deployment.slice.domain.domain_chips
+            else (" The network between nodes is not known and left out.")
         )
         return [f"Network: {deployment.slice.domain}, {show(deployment.slice.chip.hop_s, 's')} a collective.{across}"]
     axes = " and ".join(str(axis) for axis in deployment.slice.axes)

@@ -10,10 +10,10 @@ from typing import Any, Unpack
 from slicewise.catalog.load import find_chip
 from slicewise.catalog.slices import load_slice
 from slicewise.costs import money
-from slicewise.derive import Derivation, Graph
+from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.plan import Plan, plan
-from slicewise.planner.question import Flags, prices_of
+from slicewise.planner.question import Flags, listed, prices_of
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
 from slicewise.units import plain
@@ -52,11 +52,13 @@ class Compared:
     hbm_byte_hours_per_usd: float | None
     plan: Plan | None
     inputs: dict[str, Any]
-    origins: dict[str, str]
+    origins: Origins
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("plan", "inputs", "origins")}
+        own = {
+            f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("plan", "inputs", "origins")
+        }
         if self.plan is not None:
             best = self.plan.recommended
             own["recommended"] = best.to_dict() if best else None
@@ -70,7 +72,10 @@ class Comparison:
 
     rows: tuple[Compared, ...]
 
-    fits = True
+    @property
+    def fits(self) -> bool:
+        """A comparison is an answer even where the model does not fit everywhere."""
+        return True
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -90,34 +95,38 @@ class Comparison:
             if row.usd_per_chip_hour is None:
                 continue
             derived = _GRAPH.explain(wanted, row.inputs, row.origins)
-            parts.append(Derivation(**{**{f.name: getattr(derived, f.name) for f in fields(derived)}, "name": row.name}))
+            parts.append(
+                Derivation(**{**{f.name: getattr(derived, f.name) for f in fields(derived)}, "name": row.name})
+            )
         return Derivation(name=wanted, value=None, unit=_GRAPH.formulas[wanted].unit, parts=tuple(parts))
 
 
-def compare(
-    names: Sequence[str], *, model: str | Path | Model | None = None, compute: str = "bf16", **flags: Unpack[Flags]
-) -> Comparison:
+def compare(names: Sequence[str], *, model: str | Path | Model | None = None, **flags: Unpack[Flags]) -> Comparison:
     """Chips or slices side by side.
 
     Args:
         names: chips (v5e) or slices (v5e:4x4).
         model: also plan this model on each.
-        compute: dtype of the peak rate.
-        flags: as for `plan`.
+        flags: as for `plan`; `compute` is also the dtype of the peak rate, bf16 when none is given.
 
     Raises:
         InputError: a word is off.
     """
     if not names:
-        raise InputError("nothing to compare; give two or more chips or slices, such as: slicewise compare v5e v5p h100")
-    return Comparison(rows=tuple(_row(name, model, compute, flags) for name in names))
+        raise InputError(
+            "nothing to compare; give two or more chips or slices, such as: slicewise compare v5e v5p h100"
+        )
+    return Comparison(rows=tuple(_row(name, model, flags) for name in names))
 
 
-def _row(name: str, model: str | Path | Model | None, compute: str, flags: Flags) -> Compared:
-    is_slice = ":" in name or "-" in name and not _is_chip(name)
+def _row(name: str, model: str | Path | Model | None, flags: Flags) -> Compared:
+    compute = str((listed(flags.get("compute")) or ["bf16"])[0]).lower()
+    is_slice = ":" in name or ("-" in name and not _is_chip(name))
     chip = load_slice(name).chip if is_slice else find_chip(name)
     if compute not in chip.flops_per_s:
-        raise InputError(f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}")
+        raise InputError(
+            f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}"
+        )
     price = prices_of(flags.get("price"), [chip.name]).get(chip.name)
     inputs = {
         "flops_per_s": chip.flops_per_s[compute],
@@ -126,7 +135,7 @@ def _row(name: str, model: str | Path | Model | None, compute: str, flags: Flags
         "usd_per_chip_hour": price.usd_per_chip_hour if price else None,
     }
     values = _GRAPH.evaluate(_PER_USD, inputs) if price else dict.fromkeys(_PER_USD)
-    words: Flags = {**flags, "slice": name} if is_slice else {**flags, "chip": name}  # type: ignore[typeddict-item]
+    words: Flags = {**flags, "slice": name} if is_slice else {**flags, "chip": name}
     return Compared(
         name=name,
         chip=chip.name,
@@ -152,11 +161,11 @@ def _is_chip(name: str) -> bool:
     return True
 
 
-def _origins(chip: Chip, compute: str, price: Price | None) -> dict[str, str]:
+def _origins(chip: Chip, compute: str, price: Price | None) -> Origins:
     facts = chip.provenance
     return {
-        "flops_per_s": str(facts[f"flops_per_s.{compute}"]),
-        "hbm_bytes_per_s": str(facts["hbm_bytes_per_s"]),
-        "hbm_bytes_per_chip": str(facts["hbm_bytes"]),
-        "usd_per_chip_hour": str(price.provenance) if price else "",
+        "flops_per_s": facts[f"flops_per_s.{compute}"].origin,
+        "hbm_bytes_per_s": facts["hbm_bytes_per_s"].origin,
+        "hbm_bytes_per_chip": facts["hbm_bytes"].origin,
+        "usd_per_chip_hour": price.provenance.origin if price else ("no price known", ""),
     }

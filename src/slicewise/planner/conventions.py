@@ -59,7 +59,7 @@ BOOK = Conventions(
 """The conventions of chapter 8, all at once."""
 
 
-def conventions(book: bool, **given: Any) -> Conventions:
+def conventions(*, book: bool, **given: Any) -> Conventions:
     """The default or the book's conventions, with what was given outright (None: not given).
 
     Raises:

@@ -1,13 +1,14 @@
-"""One model on one slice at one precision: the inputs of the formulas, their origins, and the graph that serves them."""
+"""One model on one slice at one precision: the formulas' inputs, their origins, and the graph that serves them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from slicewise.derive import Derivation, Graph, Values
+from slicewise.derive import Derivation, Graph, Origins, Values
 from slicewise.errors import InputError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
@@ -122,40 +123,38 @@ class Deployment:
         """Compute one quantity."""
         return self.evaluate([name], **given)[name]
 
-    def explain(self, name: str, **given: Any) -> Derivation:
+    def explain(self, name: str, origins: Origins | None = None, **given: Any) -> Derivation:
         """Replay one quantity down to sourced facts.
+
+        Args:
+            name: the quantity.
+            origins: where further inputs come from.
+            given: the batch, and inputs that win over formulas.
 
         Raises:
             UnknownNameError: no such quantity.
         """
-        origins = {**self.origins, "batch": "sequences in a decode step, as asked or as planned"}
-        return self.graph.explain(name, {**self.inputs, **given}, origins)
+        return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
 
     def with_(self, **changes: Any) -> Deployment:
         """The same deployment with some parts changed."""
         return replace(self, **changes)
 
     @cached_property
-    def origins(self) -> Mapping[str, str]:
-        """Where each input comes from."""
-        chip, facts = self.slice.chip, self.slice.chip.provenance
-        compute = _rate_key(self.precision.compute)
-        found = {name: str(self.model.provenance.get(name, "")) for name in MODEL_SIZES}
-        found |= {
-            "weight_tensors": _tensor_lines(weight_tensors(self.model)),
-            "cache_tensors": _tensor_lines(cache_tensors(self.model)),
-            "attention_window": "tokens that a layer attends to at most",
+    def origins(self) -> Origins:
+        """Where each input comes from: its words, and its document."""
+        facts, compute = self.slice.chip.provenance, _rate_key(self.precision.compute)
+        shapes = {name: self.model.provenance[name].origin for name in MODEL_SIZES if name in self.model.provenance}
+        rate = facts[f"flops_per_s.{compute}"]
+        unknown = ("not known here", "")
+        words = {
+            "attention_window": "full attention" if self.model.attention_window == math.inf else "the model's window",
+            "weight_tensors": "\n".join(map(str, weight_tensors(self.model))),
+            "cache_tensors": "\n".join(map(str, cache_tensors(self.model))),
             "weight_bytes_per_param": f"{self.precision.weights} weights",
             "kv_bytes_per_element": f"{self.precision.kv} cache",
             "activation_bytes_per_element": "activations travel in 16 bits",
             "n_chips": f"chips of {self.slice.name}",
-            "hbm_bytes_per_chip": self._hbm_origin(),
-            "hbm_bytes_per_s": str(facts["hbm_bytes_per_s"]),
-            "flops_per_s": f"{self.precision.compute}: {facts[f'flops_per_s.{compute}']}",
-            "ici_axes": self._axes_origin(),
-            "domain": f"{self.slice.domain}; {facts['link_bytes_per_s']}",
-            "hop_s": str(facts["hop_s"]),
-            "dcn_bytes_per_s_per_chip": str(facts.get("dcn_bytes_per_s", "not known here")),
             "kv_head_shards": f"{self.model.n_kv_heads} KV heads over {self.slice.n_chips} chips, heads first",
             "kv_batch_shards": "the ways that are left after the heads",
             "kv_batch_axes": ", ".join(str(axis) for axis in self.layout.batch_axes) or "none",
@@ -165,22 +164,33 @@ class Deployment:
             "capacity_context_tokens": self._context_origin("memory"),
             "memory_fraction": "share of HBM that may be used",
             "mfu": "prefill FLOPs utilisation, an assumption",
-            "usd_per_chip_hour": str(self.price.provenance) if self.price else "no price known",
             "n_params": "given by --params",
             "matmul_params": "given by --params",
             "handoff_bytes_per_s": "given by --network",
+            "batch": "sequences in a decode step, as asked or as planned",
         }
-        return found
+        return {
+            **{name: (text, "") for name, text in words.items()},
+            **shapes,
+            "hbm_bytes_per_chip": self._hbm_origin(),
+            "hbm_bytes_per_s": facts["hbm_bytes_per_s"].origin,
+            "flops_per_s": (f"{self.precision.compute}: {rate.words}", rate.document),
+            "ici_axes": (self._axes_words(), facts["link_bytes_per_s"].document),
+            "domain": (f"{self.slice.domain}, {facts['link_bytes_per_s'].words}", facts["link_bytes_per_s"].document),
+            "hop_s": facts["hop_s"].origin,
+            "dcn_bytes_per_s_per_chip": facts["dcn_bytes_per_s"].origin if "dcn_bytes_per_s" in facts else unknown,
+            "usd_per_chip_hour": self.price.provenance.origin if self.price else unknown,
+        }
 
-    def _hbm_origin(self) -> str:
+    def _hbm_origin(self) -> tuple[str, str]:
         if self.conventions.hbm_bytes_per_chip is not None:
-            return f"given by --hbm: {show(self.conventions.hbm_bytes_per_chip, 'B')}"
-        return str(self.slice.chip.provenance["hbm_bytes" if self.conventions.nominal_hbm else "usable_hbm_bytes"])
+            return f"given by --hbm: {show(self.conventions.hbm_bytes_per_chip, 'B')}", ""
+        return self.slice.chip.provenance["hbm_bytes" if self.conventions.nominal_hbm else "usable_hbm_bytes"].origin
 
-    def _axes_origin(self) -> str:
+    def _axes_words(self) -> str:
         axes = " × ".join(str(axis) for axis in self.ici_axes) or "one chip, no axes"
         why = " (--ici ring takes every axis as a ring)" if self.conventions.ici == "ring" else ""
-        return f"{axes}{why}; one link one way: {self.slice.chip.provenance['link_bytes_per_s']}"
+        return f"{axes}{why}; one link one way: {self.slice.chip.provenance['link_bytes_per_s'].words}"
 
     def _context_origin(self, what: str) -> str:
         if self.workload.context_is_set:
@@ -192,7 +202,3 @@ class Deployment:
 
 def _rate_key(compute: str) -> str:
     return "bf16" if compute == "fp16" else compute
-
-
-def _tensor_lines(tensors: tuple[Any, ...]) -> str:
-    return "\n".join(str(tensor) for tensor in tensors)

@@ -21,7 +21,8 @@ from slicewise.units import plain, show
 _FLOWS = (
     "sequences_finished_per_step",
     "tokens_evicted_per_step",
-    "decode_s_per_request",
+    "prefill_requests_per_s",
+    "decode_requests_per_s",
     "prefill_servers_per_decode_server",
     "tpot_shared_s",
     "handoff_bytes",
@@ -80,13 +81,14 @@ class Disaggregation:
         Raises:
             UnknownNameError: no such number.
         """
-        deployment = self.decode.deployment
-        if name in ("handoff_s", "handoff_bytes_per_s"):
-            return self.prefill.deployment.explain(name)
-        if self.prefill_slice != self.slice:
-            # The prefill runs elsewhere: its time enters as a number of its own derivation.
-            return deployment.explain(name or "prefill_servers_per_decode_server", batch=self.batch, prefill_s=self.prefill_s)
-        return deployment.explain(name or "prefill_servers_per_decode_server", batch=self.batch)
+        wanted = name or "prefill_servers_per_decode_server"
+        if wanted in ("handoff_s", "handoff_bytes_per_s") or wanted == "prefill_s":
+            return self.prefill.explain(wanted)
+        if self.prefill_slice == self.slice:
+            return self.decode.explain(wanted)
+        # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
+        origins = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
+        return self.decode.deployment.explain(wanted, origins, batch=self.batch, prefill_s=self.prefill_s)
 
 
 def disaggregate(
@@ -114,6 +116,7 @@ def _disaggregation(
     step, prefill = step_of(decode, batch), prefill_of(prompt)
     fits = step.fits and prefill.fits
     flows = _flows(decode, step, prefill) if fits else {}
+    servers = _servers(decode, step, prefill, rate) if fits and rate else {}
     split, why = _split(flows, limits) if fits else (None, step.reason or prefill.reason or "")
     return Disaggregation(
         model=step.model,
@@ -126,16 +129,14 @@ def _disaggregation(
         reason=None if fits else why,
         step_s=step.step_s,
         prefill_s=prefill.prefill_s,
-        **{name: flows.get(name) for name in _FLOWS if name != "decode_s_per_request"},
-        prefill_requests_per_s=flows.get("prefill_requests_per_s"),
-        decode_requests_per_s=flows.get("decode_requests_per_s"),
+        **{name: flows.get(name) for name in _FLOWS},
         handoff_bytes_per_s=flows.get("handoff_bytes_per_s"),
         handoff_s=flows.get("handoff_s"),
         tpot_s=step.step_s,
         split=split,
         why=why,
-        prefill_servers=_servers(flows, "prefill_requests_per_s", rate),
-        decode_servers=_servers(flows, "decode_requests_per_s", rate),
+        prefill_servers=servers.get("prefill_servers"),
+        decode_servers=servers.get("decode_servers"),
         assumptions=(
             f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu); means, no queues.",
             *step.assumptions,
@@ -148,8 +149,6 @@ def _disaggregation(
 def _flows(decode: Deployment, step: Step, prefill: Prefill) -> dict[str, float]:
     values = decode.evaluate(_FLOWS, batch=step.batch, prefill_s=prefill.prefill_s)
     flows = {name: float(value) for name, value in values.items()}
-    flows["prefill_requests_per_s"] = 1.0 / float(prefill.prefill_s or 0.0)
-    flows["decode_requests_per_s"] = 1.0 / flows["decode_s_per_request"]
     flows["prefill_s"], flows["step_s"] = float(prefill.prefill_s or 0.0), float(step.step_s or 0.0)
     prompt = prefill.deployment
     if prompt.handoff_bytes_per_s is not None or prompt.slice.chip.dcn_bytes_per_s is not None:
@@ -161,7 +160,9 @@ def _split(flows: dict[str, float], limits: Limits) -> tuple[bool, str]:
     """Whether to split: sharing makes a token wait for other requests' prefills, splitting hands a cache over."""
     shared, alone = flows["tpot_shared_s"], flows["step_s"]
     handoff = flows.get("handoff_s")
-    cost = f"a hand-off of {show(handoff, 's', 3)} joins the TTFT" if handoff is not None else "the hand-off is not known"
+    cost = (
+        f"a hand-off of {show(handoff, 's', 3)} joins the TTFT" if handoff is not None else "the hand-off is not known"
+    )
     if limits.tpot_s is not None and shared <= limits.tpot_s:
         return False, (
             f"no: sharing the chips gives {show(shared, 's', 4)} a token on average, within the limit of"
@@ -174,11 +175,14 @@ def _split(flows: dict[str, float], limits: Limits) -> tuple[bool, str]:
         )
     if handoff is not None and handoff > flows["prefill_s"]:
         return False, f"no: the hand-off of {show(handoff, 's', 3)} takes longer than prefill itself"
+    over = f", over the limit of {show(limits.tpot_s, 's')}" if limits.tpot_s is not None else ""
     return True, (
-        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average, as prefills run in between, against"
-        f" {show(alone, 's', 4)} on a decode server, at the same chip time a request; {cost}"
+        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average{over}, as prefills run in between,"
+        f" against {show(alone, 's', 4)} on a decode server, at the same chip time a request; {cost}"
     )
 
 
-def _servers(flows: dict[str, float], name: str, rate: float | None) -> int | None:
-    return None if rate is None or name not in flows else -int(-rate // flows[name])
+def _servers(decode: Deployment, step: Step, prefill: Prefill, rate: float) -> dict[str, int]:
+    names = ("prefill_servers", "decode_servers")
+    values = decode.evaluate(names, batch=step.batch, prefill_s=prefill.prefill_s, requests_per_s=rate)
+    return {name: int(value) for name, value in values.items()}

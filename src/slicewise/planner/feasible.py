@@ -45,7 +45,9 @@ def memory_verdict(deployment: Deployment, ledger: Mapping[str, Any], batch: int
     granted, weights = float(ledger["hbm_bytes"]), float(ledger["weight_bytes"])
     where = f"what {deployment.slice.name} grants ({granting(deployment)})"
     if weights > granted + HALF_BYTE:
-        detail = f"{show_gib(weights)} of {deployment.precision.weights} weights do not fit {show_gib(granted)}, {where}"
+        detail = (
+            f"{show_gib(weights)} of {deployment.precision.weights} weights do not fit {show_gib(granted)}, {where}"
+        )
         return Verdict(reason=WEIGHTS, detail=detail)
     if float(ledger["free_bytes"]) >= -HALF_BYTE:
         return FITS

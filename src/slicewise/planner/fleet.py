@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,9 +37,9 @@ class Fleet:
 
 def fleet(option: Option, rate: float) -> Fleet:
     """Servers of an option's kind that serve a rate, each phase rounded up on its own."""
-    decode_s = option.replica_s_per_request - option.prefill_s
-    replicas = math.ceil(rate * option.replica_s_per_request)
-    prefill, decode = math.ceil(rate * option.prefill_s), math.ceil(rate * decode_s)
+    names = ("replicas", "prefill_servers", "decode_servers")
+    values = option.step.deployment.evaluate(names, batch=option.step.batch, requests_per_s=rate)
+    replicas, prefill, decode = (int(values[name]) for name in names)
     n_chips, usd = option.step.n_chips, option.step.usd_per_hour
     return Fleet(
         rate=rate,

@@ -21,7 +21,16 @@ from slicewise.planner.step import LEDGER, TERMS
 from slicewise.spec.model import Model
 from slicewise.units import plain
 
-COLUMNS = ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip", "param_load_s", "kv_load_s", "matmul_s", "ici_s")
+COLUMNS = (
+    "context_tokens",
+    "batch",
+    "step_s",
+    "tokens_per_s_per_chip",
+    "param_load_s",
+    "kv_load_s",
+    "matmul_s",
+    "ici_s",
+)
 MOST_POINTS = 4096
 
 
@@ -149,9 +158,7 @@ def step_grid(
         Arrays that broadcast to shape (n, m, k).
     """
     first = deployments[0]
-    stacked = {
-        name: np.array([float(deployment.value(name)) for deployment in deployments]) for name in PER_SLICE
-    }
+    stacked = {name: np.array([float(deployment.value(name)) for deployment in deployments]) for name in PER_SLICE}
     graph = max(deployments, key=lambda deployment: deployment.slice.n_chips).graph
     grid = {
         **first.inputs,

@@ -27,7 +27,7 @@ def largest_batch(holds: Holds, most: int = _FAR) -> int | None:
     if holds(np.array([float(most)]))[0]:
         return None
     while high - low > 1:
-        grid = np.unique(np.geomspace(low + 1, high, _POINTS).round())
+        grid = np.array(sorted(set(np.geomspace(low + 1, high, _POINTS).round().tolist())))
         good = holds(grid)
         low = int(grid[good][-1]) if good.any() else low
         high = int(grid[~good][0]) if not good.all() else high

@@ -61,6 +61,11 @@ class ServingLimits:
     assumptions: tuple[str, ...]
     deployment: Deployment
 
+    @property
+    def fits(self) -> bool:
+        """Limits are bounds of the slice: they hold whether or not the model fits on it."""
+        return True
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         found = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "deployment"}
@@ -72,6 +77,8 @@ class ServingLimits:
         Raises:
             UnknownNameError: no such number.
         """
+        if name == "model_parallel_ways":
+            return self.deployment.explain("n_chips")
         if name == "knee_batch":
             return explain_knee(self.deployment)
         return self.deployment.explain(name or "critical_batch", batch=self.batch)

@@ -46,7 +46,7 @@ def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
     names = ["prefill_s", "tpot_shared_s", "replica_s_per_request", "requests_per_s_shared"]
     priced = ["request_usd", "usd_per_million_input_tokens", "usd_per_million_tokens"]
     values = deployment.evaluate([*names, *(priced if deployment.price else [])], batch=batch)
-    found = {name: float(value) for name, value in values.items()}
+    found: dict[str, Any] = {name: float(value) for name, value in values.items()}
     if deployment.workload.context_is_set:
         # With a context set outright only decode is priced.
         found = {name: value for name, value in found.items() if name not in priced}
@@ -55,6 +55,8 @@ def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
         ttft_s=found["prefill_s"],
         tpot_s=float(step.step_s or 0.0),
         **{name: found[name] for name in names},
-        **{name: found.get(name) for name in priced},
+        request_usd=found.get("request_usd"),
+        usd_per_million_input_tokens=found.get("usd_per_million_input_tokens"),
+        usd_per_million_tokens=found.get("usd_per_million_tokens"),
         why=why,
     )

@@ -71,7 +71,8 @@ class Plan:
         """The JSON object."""
         asked = self.question
         named = {
-            name: getattr(self, name) for name in ("smallest", "fastest", "highest_throughput", "runner_up", "recommended")
+            name: getattr(self, name)
+            for name in ("smallest", "fastest", "highest_throughput", "runner_up", "recommended")
         }
         return {
             "model": asked.model.name,
@@ -179,9 +180,7 @@ def _comparable(question: Question, found: list[Searched], rejected: list[Reject
 
 
 def _rejected(name: str, precision: Any, reason: str, detail: str) -> Rejected:
-    return Rejected(
-        slice=name, weight_dtype=precision.weights, kv_dtype=precision.kv, reason=reason, detail=detail
-    )
+    return Rejected(slice=name, weight_dtype=precision.weights, kv_dtype=precision.kv, reason=reason, detail=detail)
 
 
 def _option(picked: tuple[Searched, int], why: str) -> Option:
@@ -195,7 +194,7 @@ def _why(question: Question) -> str:
         "latency": "lowest step",
         "throughput": "most tokens per chip",
     }[question.objective]
-    return f"{goal} within the limits; of plans within 1 % of it the lowest step, then the fewest chips"
+    return f"{goal}; of plans within 1 % of it the lowest step, then the fewest chips"
 
 
 def _smallest(candidates: Sequence[Option]) -> Option | None:

@@ -65,7 +65,8 @@ class Prefill:
         Raises:
             UnknownNameError: no such number.
         """
-        return self.deployment.explain(name or f"prefill_{self.view}_s", batch=1)
+        own = {"tokens_per_s_per_chip": "prefill_tokens_per_s_per_chip", "": f"prefill_{self.view}_s"}
+        return self.deployment.explain(own.get(name, name), batch=1)
 
 
 def prefill(model: str | Path | Model, **flags: Unpack[Flags]) -> Prefill:
@@ -84,7 +85,7 @@ def prefill_of(deployment: Deployment) -> Prefill:
     prompt = deployment.workload.prompt_tokens
     held = deployment.evaluate(LEDGER, batch=1, capacity_context_tokens=prompt)
     verdict = memory_verdict(deployment, held, 1)
-    timed = deployment.evaluate(_TIMES) if verdict.fits else dict.fromkeys(_TIMES)
+    timed: dict[str, Any] = deployment.evaluate(_TIMES) if verdict.fits else dict.fromkeys(_TIMES)
     terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
     is_priced = verdict.fits and deployment.price is not None
     return Prefill(

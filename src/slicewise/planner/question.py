@@ -112,7 +112,7 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
     """
     spec = load_model(model)
     counted = conventions(
-        bool(flags.get("book")),
+        book=bool(flags.get("book")),
         ici=flags.get("ici"),
         split=flags.get("split"),
         kv_split=flags.get("kv_split"),
@@ -154,10 +154,8 @@ def workload(flags: Flags, *, prompt_is_context: bool) -> Workload:
     isl, osl, context = flags.get("isl"), flags.get("osl"), flags.get("context")
     output = DEFAULT_OSL if osl is None else parse_count(osl, "--osl")
     held = None if context is None else parse_count(context, "--context")
-    if isl is not None:
-        prompt = parse_count(isl, "--isl")
-    else:
-        prompt = held or DEFAULT_ISL
+    # A context that is set outright, and no prompt: the prompt fills the context.
+    prompt = parse_count(isl, "--isl") if isl is not None else held or DEFAULT_ISL
     if held is not None or prompt_is_context:
         tokens: float = held or prompt
         longest: float = tokens
@@ -186,7 +184,9 @@ def _slices(flags: Flags) -> tuple[tuple[Slice, ...], bool]:
     if named:
         return tuple(load_slice(name) for name in named), True  # type: ignore[arg-type]
     chips = [find_chip(str(name)) for name in listed(flags.get("chip")) or [DEFAULT_CHIP]]
-    return tuple(s for chip in dict.fromkeys(chip.name for chip in chips) for s in standard_slices(all_chips()[chip])), False
+    return tuple(
+        s for chip in dict.fromkeys(chip.name for chip in chips) for s in standard_slices(all_chips()[chip])
+    ), False
 
 
 def _precisions(model: Model, flags: Flags) -> tuple[Precision, ...]:

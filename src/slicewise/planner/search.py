@@ -50,6 +50,8 @@ def search(deployment: Deployment, limits: Limits, objective: str, batch: int | 
     """Every batch that fits and meets the limits, with its score.
 
     Args:
+        deployment: what to search.
+        limits: latency limits.
         objective: cost, latency or throughput.
         batch: the only batch to try; None for all.
     """
@@ -111,7 +113,8 @@ def _within(deployment: Deployment, batches: Grid, tpot_s: float) -> Grid:
         return kept
     stride = batches[0]
     last = largest_batch(
-        lambda rounds: np.asarray(deployment.value("step_s", batch=rounds * stride) <= tpot_s), int(batches[-1] / stride)
+        lambda rounds: np.asarray(deployment.value("step_s", batch=rounds * stride) <= tpot_s),
+        int(batches[-1] / stride),
     )
     return np.unique(np.append(kept, (last or 0) * stride)) if last else kept
 
@@ -137,15 +140,13 @@ def _ttft_verdict(deployment: Deployment, limits: Limits) -> Verdict:
 
 def _tpot_verdict(deployment: Deployment, tpot_s: float, batch: int) -> Verdict:
     timed: Mapping[str, Any] = deployment.evaluate([*TERMS, "step_s"], batch=batch)
-    limit, load_s = show(tpot_s, "s"), float(timed["param_load_s"])
+    limit, load_s, name = show(tpot_s, "s"), float(timed["param_load_s"]), deployment.slice.name
     if load_s > tpot_s:
-        detail = (
-            f"{deployment.slice.name}: parameter loading alone takes {show(load_s, 's')}, over the TPOT limit of {limit}"
-        )
+        detail = f"{name}: parameter loading alone takes {show(load_s, 's')}, over the TPOT limit of {limit}"
         return Verdict(reason=feasible.PARAM_LOAD, detail=detail)
     term = bound(timed, deployment.conventions.view)
     detail = (
-        f"{deployment.slice.name}: a step at batch {batch} takes {show(float(timed['step_s']), 's')}, over the TPOT limit"
-        f" of {limit}; {term} is {show(float(timed[f'{term}_s']), 's')} of it"
+        f"{name}: a step at batch {batch} takes {show(float(timed['step_s']), 's')}, over the TPOT limit of {limit};"
+        f" {term} is {show(float(timed[f'{term}_s']), 's')} of it"
     )
     return Verdict(reason=feasible.TPOT, detail=detail)

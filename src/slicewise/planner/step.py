@@ -35,6 +35,7 @@ LEDGER = (
 )
 TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
 TIMES = (*TERMS, "step_roofline_s", "step_overlapped_s", "step_serial_s", "step_s")
+OTHER_NAMES = {"ttft_s": "prefill_s", "tpot_s": "step_s"}
 RATES = ("tokens_per_s", "tokens_per_s_per_chip", "requests_per_s_per_chip")
 
 
@@ -102,9 +103,10 @@ class Step:
         Raises:
             UnknownNameError: no such number.
         """
-        if name == "knee_batch":
+        wanted = OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
+        if wanted == "knee_batch":
             return explain_knee(self.deployment)
-        return self.deployment.explain(name or f"step_{self.view}_s", batch=self.batch)
+        return self.deployment.explain(wanted, batch=self.batch)
 
 
 def step(model: str | Path | Model, **flags: Unpack[Flags]) -> Step:
@@ -158,7 +160,7 @@ def bound(timed: Mapping[str, Any], view: str) -> str:
     return max(terms, key=lambda name: float(timed[name])).removesuffix("_s")
 
 
-def _price(deployment: Deployment, batch: int, verdict: Verdict) -> dict[str, float | None]:
+def _price(deployment: Deployment, batch: int, verdict: Verdict) -> dict[str, Any]:
     names = ("usd_per_hour", "usd_per_million_output_tokens")
     if deployment.price is None or not verdict.fits:
         return dict.fromkeys(names)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slicewise.catalog.slices import standard_slices
+from slicewise.planner.choose import choose
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.option import Option, option_of
 from slicewise.planner.question import Question
@@ -44,20 +45,29 @@ def what_ifs(question: Question, found: Sequence[Searched], chosen: Deployment |
     if not found:
         return ()
     base = chosen or max((s.deployment for s in found), key=lambda d: d.slice.n_chips)
-    return tuple(_tried(question, change, deployment) for change, deployment in _changes(base))
+    tried = [_tried(question, change, deployment) for change, deployment in _changes(base)]
+    return tuple(tried if chosen else [*_enough_chips(question, base), *tried])
+
+
+def _enough_chips(question: Question, base: Deployment) -> list[WhatIf]:
+    """The smallest standard slice of the chip that meets the limits, beyond those that were asked about."""
+    asked = {slice_.name for slice_ in question.slices}
+    others = sorted((s for s in standard_slices(base.slice.chip) if s.name not in asked), key=lambda s: s.n_chips)
+    for slice_ in others:
+        what_if = _tried(question, f"{slice_.n_chips} chips ({slice_.name})", base.with_(slice=slice_))
+        if what_if.option:
+            return [what_if]
+    return []
 
 
 def _changes(base: Deployment) -> list[tuple[str, Deployment]]:
-    narrow = base.precision
-    changes = []
-    for dtype in NARROWER.get(narrow.weights, ()):
-        changes.append((f"{dtype} weights", base.with_(precision=replace(narrow, weights=dtype))))
-    for dtype in NARROWER.get(narrow.kv, ())[:1]:
-        changes.append((f"{dtype} cache", base.with_(precision=replace(narrow, kv=dtype))))
-    for dtype in NARROWER.get(narrow.weights, ())[:1]:
-        if NARROWER.get(narrow.kv):
-            both = replace(narrow, weights=dtype, kv=NARROWER[narrow.kv][0])
-            changes.append((f"{both.weights} weights and {both.kv} cache", base.with_(precision=both)))
+    now = base.precision
+    weights, caches = NARROWER.get(now.weights, ()), NARROWER.get(now.kv, ())[:1]
+    changes = [(f"{dtype} weights", base.with_(precision=replace(now, weights=dtype))) for dtype in weights]
+    changes += [(f"{dtype} cache", base.with_(precision=replace(now, kv=dtype))) for dtype in caches]
+    for dtype, cache in zip(weights[:1], caches, strict=False):
+        both = replace(now, weights=dtype, kv=cache)
+        changes.append((f"{dtype} weights and {cache} cache", base.with_(precision=both)))
     doubled = _doubled(base.slice)
     if doubled:
         changes.append((f"twice the chips ({doubled.name})", base.with_(slice=doubled)))
@@ -91,5 +101,8 @@ def _tried(question: Question, change: str, deployment: Deployment) -> WhatIf:
     searched = search(deployment, question.limits, question.objective, question.batch)
     if not searched.verdict.fits:
         return WhatIf(change=change, option=None, reason=searched.verdict.detail)
-    best = option_of(deployment, int(searched.batches[searched.best]), f"with {change}")
-    return WhatIf(change=change, option=best, reason=None)
+    picked = choose([searched])
+    index = picked[1] if picked else searched.best
+    return WhatIf(
+        change=change, option=option_of(deployment, int(searched.batches[index]), f"with {change}"), reason=None
+    )

@@ -60,16 +60,17 @@ def graph(conventions: Conventions, network: str, *, splits_batch: bool) -> Grap
         functions["activation_bytes_per_sequence"] = memory.activation_bytes_per_sequence_neglected
     if not conventions.prefill_attention:
         functions["prefill_flops"] = prefill.prefill_flops_book
-    functions["step_s"] = {
+    steps: Functions = {
         "roofline": decode.step_roofline_s,
         "overlapped": decode.step_overlapped_s,
         "serial": decode.step_serial_s,
-    }[conventions.view]
-    functions["prefill_s"] = {
+    }
+    prefills: Functions = {
         "roofline": prefill.prefill_roofline_s,
         "overlapped": prefill.prefill_overlapped_s,
         "serial": prefill.prefill_serial_s,
-    }[conventions.view]
+    }
+    functions |= {"step_s": steps[conventions.view], "prefill_s": prefills[conventions.view]}
     return Graph.of(functions)
 
 

@@ -32,9 +32,23 @@ class Provenance:
     source: Source | None = None
     note: str = ""
 
+    @property
+    def words(self) -> str:
+        """The figure as printed, with its note."""
+        return f"{self.printed} ({self.note})" if self.note else self.printed
+
+    @property
+    def document(self) -> str:
+        """The source; "" where the user or a convention set the value."""
+        return str(self.source) if self.source else ""
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Words and document."""
+        return self.words, self.document
+
     def __str__(self) -> str:
-        text = f"{self.printed}: {self.source}" if self.source else self.printed
-        return f"{text}; {self.note}" if self.note else text
+        return f"{self.words}: {self.source}" if self.source else self.words
 
 
 def chosen(printed: str, note: str = "") -> Provenance:

@@ -1,0 +1,1 @@
+"""The command line: a thin face. Each command reads its words, calls the library and shows the result."""

@@ -1,0 +1,23 @@
+"""`slicewise book`."""
+
+from __future__ import annotations
+
+import click
+
+from slicewise.cli.options import options
+from slicewise.cli.show import show_document, show_json
+
+
+@click.command()
+@click.option("--question", help="One question, such as 0.7.  [default: all]")
+@options("json", "md", "csv")
+def book(question: str | None, *, as_json: bool, as_md: bool, as_csv: bool) -> None:
+    """Chapter 8 as a conformance suite: what the book prints, what a reader found, what we compute, why they differ."""
+    from slicewise.book.run import run  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.book import book_document  # noqa: PLC0415
+
+    answers = run(question)
+    if as_json:
+        show_json([answer.to_dict() for answer in answers])
+    else:
+        show_document(book_document([answer.to_dict() for answer in answers]), as_md=as_md, as_csv=as_csv)

@@ -1,0 +1,32 @@
+"""`slicewise compare`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, options
+from slicewise.cli.show import show_result
+
+
+@click.command()
+@click.argument("names", metavar="CHIP_OR_SLICE...", nargs=-1)
+@click.option("--model", help="Also plan this model on each.")
+@options(*PLACE[2:], *LENGTHS, "tpot", "ttft", "objective", "price", *COUNTED, *SHOWN)
+def compare(
+    names: tuple[str, ...],
+    *,
+    model: str | None,
+    explain: str | None,
+    as_json: bool,
+    as_md: bool,
+    as_csv: bool,
+    **words: Any,
+) -> None:
+    """Chips or slices side by side: what a dollar buys, and with --model a plan on each."""
+    from slicewise.planner.compare import compare as answer  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.compare import compare_document  # noqa: PLC0415
+
+    result = answer(names, model=model, **given(words))
+    show_result(result, compare_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

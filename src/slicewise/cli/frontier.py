@@ -1,0 +1,38 @@
+"""`slicewise frontier`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slicewise.cli.options import COUNTED, PLACE, SHOWN, given, model, options
+from slicewise.cli.show import show_result
+
+if TYPE_CHECKING:
+    from slicewise.planner.frontier import Frontier
+
+
+@click.command()
+@model
+@options(*PLACE, "isl", "osl", "contexts", "tpot", *COUNTED, "out", *SHOWN)
+def frontier(
+    model: str, *, out: Path | None, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any
+) -> None:
+    """Latency against throughput per chip over the batch, and the step broken down; --out draws both."""
+    from slicewise.planner.frontier import frontier as answer  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.frontier import frontier_document  # noqa: PLC0415
+
+    result = answer(model, **given(words))
+    if out is not None and result.fits:
+        for path in _draw(result, out, words["tpot"]):
+            click.echo(f"wrote {path}", err=True)
+    show_result(result, frontier_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)
+
+
+def _draw(result: Frontier, out: Path, tpot: str | None) -> list[Path]:
+    from slicewise.report.figures import write_figures  # noqa: PLC0415 - the figures' library is an extra
+    from slicewise.report.views.frontier import frontier_specs  # noqa: PLC0415
+
+    return write_figures(out, result.columns, frontier_specs(result, tpot))

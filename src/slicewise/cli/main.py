@@ -1,0 +1,94 @@
+"""The entry point: the commands, and errors as one line with an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+import slicewise
+from slicewise.errors import SlicewiseError
+
+COMMANDS = {
+    "plan": "Choose slice, dtypes and batch for a model and a workload: the main job.",
+    "step": "One decode step: memory, terms, what binds, throughput and cost.",
+    "prefill": "Prefill of one prompt: its time and what binds.",
+    "memory": "What a model needs and where it fits.",
+    "disaggregate": "Prefill and decode on servers of their own.",
+    "frontier": "Latency against throughput over the batch; --out draws it.",
+    "limits": "Critical batch, model parallelism, KV layout, the knee.",
+    "compare": "Chips or slices side by side.",
+    "book": "Chapter 8: printed answers, ours, and why they differ.",
+    "catalog": "What is known, with sources.",
+}
+BAD_INPUT = 2
+
+
+class Commands(click.Group):
+    """The commands by name; only the one that runs is loaded."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, the main job first."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"slicewise.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(slicewise.__version__, message="slicewise %(version)s")
+def app() -> None:
+    """Plan how to serve a large language model on TPU slices or GPUs. Every number is a bound, and explained.
+
+    Start with: slicewise plan llama-3-70b
+    """
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command line.
+
+    Exit codes: 0 an answer; 1 it does not fit; 2 bad input, with one line that names the fix.
+    """
+    argv = list(sys.argv[1:] if words is None else words)
+    try:
+        code = app.main(argv, prog_name="slicewise", standalone_mode=False)
+        sys.stdout.flush()
+    except SlicewiseError as error:
+        code = _complain(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = BAD_INPUT
+    except click.ClickException as error:
+        command = f"slicewise {argv[0]}" if argv[:1] and argv[0] in COMMANDS else "slicewise"
+        code = _complain(f"{error.format_message().rstrip('.')} (see {command} --help)")
+    except click.Abort:
+        code = _complain("stopped")
+    except BrokenPipeError:
+        # The reader went away (head, less): nothing is wrong. Python would complain at exit on flushing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code or 0)
+
+
+def _complain(message: str) -> int:
+    sys.stderr.write(f"slicewise: {' '.join(message.split())}\n")
+    return BAD_INPUT

@@ -1,0 +1,22 @@
+"""`slicewise memory`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, model, options
+from slicewise.cli.show import show_result
+
+
+@click.command()
+@model
+@options(*PLACE, *LENGTHS, *COUNTED, *SHOWN)
+def memory(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
+    """What MODEL needs and where it fits: parameters, KV bytes, largest batch and context."""
+    from slicewise.planner.memory import memory as answer  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.memory import memory_document  # noqa: PLC0415
+
+    result = answer(model, **given(words))
+    show_result(result, memory_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

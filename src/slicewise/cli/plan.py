@@ -1,0 +1,22 @@
+"""`slicewise plan`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, model, options
+from slicewise.cli.show import show_result
+
+
+@click.command()
+@model
+@options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", *COUNTED, *SHOWN)
+def plan(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
+    """Choose slice, dtypes and batch for MODEL and a workload: the main job."""
+    from slicewise.planner.plan import plan as answer  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.plan import plan_document  # noqa: PLC0415
+
+    result = answer(model, **given(words))
+    show_result(result, plan_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -1,0 +1,84 @@
+"""Shows a result in the form that was asked for, and turns a refusal into its exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import click
+
+from slicewise.cli.options import HEADLINE
+from slicewise.derive import Derivation
+from slicewise.errors import InputError
+from slicewise.report.document import Document
+
+DOES_NOT_FIT = 1
+
+
+class Result(Protocol):
+    """What the commands' results have in common."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is an answer."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+
+    def explain(self, name: str = "") -> Derivation:
+        """The derivation of a number."""
+
+
+def show_result(
+    result: Result,
+    document: Callable[[Any], Document],
+    *,
+    explain: str | None = None,
+    as_json: bool = False,
+    as_md: bool = False,
+    as_csv: bool = False,
+) -> None:
+    """Print a result as text, JSON, Markdown, CSV or as a derivation; exit 1 where it does not fit.
+
+    Raises:
+        InputError: several forms were asked for at once.
+    """
+    if sum((as_json, as_md, as_csv)) > 1:
+        raise InputError("--json, --md and --csv exclude each other; give one of them")
+    if explain is not None:
+        show_derivation(result.explain("" if explain == HEADLINE else explain), as_json=as_json)
+    elif as_json:
+        show_json(result.to_dict())
+    else:
+        show_document(document(result), as_md=as_md, as_csv=as_csv)
+    if not result.fits:
+        raise click.exceptions.Exit(DOES_NOT_FIT)
+
+
+def show_json(data: Any) -> None:
+    """Print JSON."""
+    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def show_document(document: Document, *, as_md: bool = False, as_csv: bool = False) -> None:
+    """Print a document as text, Markdown or CSV."""
+    if as_md or as_csv:
+        from slicewise.report.markdown import to_csv, to_markdown  # noqa: PLC0415 - only when asked for
+
+        sys.stdout.write(to_csv(document) if as_csv else to_markdown(document))
+        return
+    from slicewise.report.text import print_document  # noqa: PLC0415 - rich is slow to import
+
+    print_document(document)
+
+
+def show_derivation(derivation: Derivation, *, as_json: bool) -> None:
+    """Print a derivation as text or JSON."""
+    from slicewise.report.explain import explain_lines  # noqa: PLC0415 - only when asked for
+
+    if as_json:
+        show_json(derivation.to_dict())
+    else:
+        sys.stdout.write("\n".join(explain_lines(derivation)) + "\n")

@@ -1,0 +1,22 @@
+"""`slicewise step`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, model, options
+from slicewise.cli.show import show_result
+
+
+@click.command()
+@model
+@options(*PLACE, *LENGTHS, "price", *COUNTED, *SHOWN)
+def step(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
+    """One decode step of MODEL: memory, terms, what binds, throughput and cost."""
+    from slicewise.planner.step import step as answer  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.step import step_document  # noqa: PLC0415
+
+    result = answer(model, **given(words))
+    show_result(result, step_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -1,0 +1,1 @@
+"""Views of results: documents in text, Markdown and CSV, derivations, and figures."""

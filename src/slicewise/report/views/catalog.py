@@ -1,0 +1,207 @@
+"""The documents of `catalog`: models, chips, slices and prices, with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slicewise.catalog.load import chips, model_aliases, models, prices, sources
+from slicewise.catalog.slices import google_name, standard_slices
+from slicewise.costs.kv_cache import kv_elements_per_token
+from slicewise.costs.weights import n_params
+from slicewise.report.document import Document, Heading, Items, Table
+from slicewise.spec.chip import Chip
+from slicewise.spec.precision import BYTES_PER_ELEMENT
+from slicewise.spec.provenance import Provenance
+from slicewise.spec.tensors import cache_tensors, weight_tensors
+from slicewise.units import plain, show
+
+
+def model_rows() -> list[dict[str, Any]]:
+    """Every model's sizes, count, cache and source."""
+    names = model_aliases()
+    return [
+        {
+            "model": name,
+            "aliases": list(names[name]),
+            "n_params": n_params(weight_tensors(model)),
+            "n_layers": model.n_layers,
+            "d_model": model.d_model,
+            "d_ff": model.d_ff,
+            "n_heads": model.n_heads,
+            "n_kv_heads": model.n_kv_heads,
+            "head_dim": model.head_dim,
+            "vocab_size": model.vocab_size,
+            "kv_bytes_per_token": kv_elements_per_token(cache_tensors(model)) * BYTES_PER_ELEMENT["bf16"],
+            "max_context_tokens": plain(model.max_context_tokens),
+            "source": model.provenance["n_layers"].document,
+        }
+        for name, model in models().items()
+    ]
+
+
+def chip_rows() -> list[dict[str, Any]]:
+    """Every chip's facts in base units, each as printed and with its source."""
+    return [
+        {
+            "chip": chip.name,
+            "title": chip.title,
+            "aliases": list(chip.aliases),
+            "hbm_bytes": chip.hbm_bytes,
+            "usable_hbm_bytes": chip.usable_hbm_bytes,
+            "hbm_bytes_per_s": chip.hbm_bytes_per_s,
+            "flops_per_s": dict(chip.flops_per_s),
+            "link_bytes_per_s": chip.link_bytes_per_s,
+            "hop_s": chip.hop_s,
+            "dcn_bytes_per_s": chip.dcn_bytes_per_s,
+            "facts": {key: _fact(fact) for key, fact in chip.provenance.items()},
+        }
+        for chip in chips().values()
+    ]
+
+
+def slice_rows() -> list[dict[str, Any]]:
+    """Every standard slice: chips, hosts, axes and Google's name."""
+    return [
+        {
+            "slice": slice_.name,
+            "n_chips": slice_.n_chips,
+            "n_hosts": slice_.n_hosts,
+            "n_devices": slice_.n_chips * chip.devices_per_chip,
+            "axes": [str(axis) for axis in slice_.axes] or [str(slice_.domain or "one chip")],
+            "google_name": google_name(slice_),
+            "source": chip.provenance["shapes"].document,
+        }
+        for chip in chips().values()
+        for slice_ in standard_slices(chip)
+    ]
+
+
+def price_rows() -> list[dict[str, Any]]:
+    """Every quote; the first of a chip is its default."""
+    return [
+        {
+            "chip": chip,
+            "usd_per_chip_hour": quote.usd_per_chip_hour,
+            "provider": quote.provider,
+            "region": quote.region,
+            "tier": quote.tier,
+            "date": quote.date,
+            "is_default": index == 0,
+            "source": quote.provenance.document,
+        }
+        for chip, quotes in prices().items()
+        for index, quote in enumerate(quotes)
+    ]
+
+
+def catalog_document(what: str) -> Document:
+    """The table of models, chips, slices or prices."""
+    return {"models": _models, "chips": _chips, "slices": _slices, "prices": _prices}[what]()
+
+
+ROWS = {"models": model_rows, "chips": chip_rows, "slices": slice_rows, "prices": price_rows}
+"""What can be listed, and its JSON."""
+
+
+def _fact(fact: Provenance) -> Mapping[str, str]:
+    return {"printed": fact.printed, "note": fact.note, "source": fact.document}
+
+
+def _models() -> Document:
+    header = ["model", "parameters", "L", "D", "F", "N", "K", "H", "V", "KV B/token bf16", "context", "source"]
+    keys = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size")
+    rows = [
+        [
+            row["model"],
+            f"{row['n_params']:,}",
+            *[f"{row[key]:,}" for key in keys],
+            f"{row['kv_bytes_per_token']:,.0f}",
+            "-" if row["max_context_tokens"] is None else f"{row['max_context_tokens']:,}",
+            models()[row["model"]].provenance["n_layers"].source.key,  # type: ignore[union-attr]
+        ]
+        for row in model_rows()
+    ]
+    others = [f"{row['model']}: {', '.join(row['aliases'])}" for row in model_rows()]
+    return [
+        Heading("Models"),
+        Table("", header, rows, left=(0, 11)),
+        Items("Other names", others),
+        _documents("hf-", "sc"),
+    ]
+
+
+def _chips() -> Document:
+    header = ["chip", "HBM", "usable", "HBM B/s", "bf16", "int8", "fp8", "link B/s", "hop", "leaves the slice"]
+    rows = [
+        [
+            chip.name,
+            show(chip.hbm_bytes, "B"),
+            _printed(chip, "usable_hbm_bytes"),
+            show(chip.hbm_bytes_per_s, "B/s"),
+            *[
+                show(chip.flops_per_s[d], "FLOP/s", 4) if d in chip.flops_per_s else "-"
+                for d in ("bf16", "int8", "fp8")
+            ],
+            show(chip.link_bytes_per_s, "B/s"),
+            show(chip.hop_s, "s"),
+            "-" if chip.dcn_bytes_per_s is None else f"{show(chip.dcn_bytes_per_s, 'B/s')}/chip",
+        ]
+        for chip in chips().values()
+    ]
+    notes = [
+        f"{chip.name} {key}: {fact.words} [{fact.source.key if fact.source else 'none'}]"
+        for chip in chips().values()
+        for key, fact in chip.provenance.items()
+        if key != "shapes"
+    ]
+    names = [f"{chip.name}: {chip.title}; {', '.join(chip.aliases) or 'no alias'}" for chip in chips().values()]
+    blocks: Document = [Heading("Chips, per chip"), Table("", header, rows), Items("Names", names)]
+    return [*blocks, Items("Facts as printed", notes), _documents("")]
+
+
+def _slices() -> Document:
+    header = ["slice", "chips", "hosts", "devices", "axes", "Google's name"]
+    rows = [
+        [
+            row["slice"],
+            f"{row['n_chips']:,}",
+            f"{row['n_hosts']:,}",
+            f"{row['n_devices']:,}",
+            " × ".join(row["axes"]),
+            row["google_name"],
+        ]
+        for row in slice_rows()
+    ]
+    found = [f"{chip.name}: {chip.provenance['shapes'].document}" for chip in chips().values()]
+    return [Heading("Standard slices"), Table("", header, rows, left=(0, 4, 5)), Items("Sources", found)]
+
+
+def _prices() -> Document:
+    header = ["chip", "USD/chip-hour", "provider", "region", "tier", "date", "default", "source"]
+    rows = [
+        [
+            row["chip"],
+            f"{row['usd_per_chip_hour']:g}",
+            row["provider"],
+            row["region"],
+            row["tier"],
+            row["date"],
+            "yes" if row["is_default"] else "",
+            row["source"],
+        ]
+        for row in price_rows()
+    ]
+    return [
+        Heading("Prices (the first quote of a chip is its default)"),
+        Table("", header, rows, left=(0, 2, 3, 4, 5, 6, 7)),
+    ]
+
+
+def _printed(chip: Chip, key: str) -> str:
+    return chip.provenance[key].printed
+
+
+def _documents(*prefixes: str) -> Items:
+    found = [f"{key}: {source}" for key, source in sources().items() if key.startswith(prefixes)]
+    return Items("Sources", found)

@@ -1,0 +1,51 @@
+"""The document of `limits`."""
+
+from __future__ import annotations
+
+from slicewise.planner.limits import ServingLimits
+from slicewise.report.document import Document, Heading, Table
+from slicewise.report.views.step import knee
+from slicewise.report.views.words import assumed, ms
+from slicewise.units import show
+
+
+def limits_document(limits: ServingLimits) -> Document:
+    """Critical batch, model-parallel limits, one gate matmul, the KV layout and the knee."""
+    ways = limits.model_parallel_ways
+    rows = [
+        ["critical batch", show(limits.critical_batch, "", 4), "matmuls are compute bound from here"],
+        ["knee", knee(limits.knee_batch), "up to here a further sequence costs only its cache"],
+        ["largest batch that fits", f"{limits.max_batch:,}", ""],
+        ["model-parallel ways used", f"{ways:,}", limits.axes],
+        ["… limit where FLOPs bind", _ways(limits.model_parallel_limit_flops), _within(limits, "flops")],
+        [
+            f"… limit where HBM binds, batch {limits.batch:,}",
+            _ways(limits.model_parallel_limit_bandwidth),
+            _within(limits, "bandwidth"),
+        ],
+        ["KV layout", f"{limits.kv_head_shards} × {limits.kv_batch_shards}", "head shards by batch shards"],
+    ]
+    gate = [
+        ["network, all axes", ms(limits.gate_matmul_ici_s)],
+        ["network, one axis", ms(limits.gate_matmul_ici_one_axis_s)],
+        ["HBM", ms(limits.gate_matmul_hbm_s)],
+        ["FLOPs", ms(limits.gate_matmul_flops_s)],
+    ]
+    where = f"{limits.model} on {limits.slice}, {limits.weight_dtype} weights, {limits.compute_dtype} FLOPs"
+    return [
+        Heading(f"Limits of {where}"),
+        Table("", ["", "value", ""], rows, left=(0, 2)),
+        Table(f"One gate matmul at batch {limits.batch:,}", ["", "time"], gate),
+        assumed(limits.assumptions),
+    ]
+
+
+def _ways(limit: float | None) -> str:
+    return "none" if limit is None else show(limit, "", 4)
+
+
+def _within(limits: ServingLimits, regime: str) -> str:
+    limit = getattr(limits, f"model_parallel_limit_{regime}")
+    if limit is None:
+        return "no network"
+    return "the network does not bind" if limits.model_parallel_ways <= limit else "the network binds"

@@ -1,0 +1,35 @@
+"""The document of `prefill`."""
+
+from __future__ import annotations
+
+from slicewise.planner.prefill import Prefill
+from slicewise.report.document import Document, Heading, Line, Table
+from slicewise.report.views.words import BOUNDS, assumed, ms, rate, usd
+from slicewise.units import show
+
+_WORDS = {
+    "prefill_flops_s": "FLOPs",
+    "param_load_s": "load parameters",
+    "prefill_ici_s": "network (collectives)",
+}
+
+
+def prefill_document(prefill: Prefill) -> Document:
+    """Time, terms and cost of one prompt."""
+    where = f"Prefill of {prefill.prompt_tokens:,} tokens, {prefill.model} on {prefill.slice}"
+    if not prefill.fits:
+        return [Heading(f"{where}: does not fit"), Line(f"{prefill.reason}.")]
+    rows = [
+        [words, ms(getattr(prefill, name)), "← binds" if name == f"{prefill.bound}_s" else ""]
+        for name, words in _WORDS.items()
+    ]
+    return [
+        Heading(f"{where}: {ms(prefill.prefill_s)} (a bound at {prefill.mfu:.0%} of peak FLOPs)"),
+        Line(
+            f"{show(prefill.prefill_flops, 'FLOP')}; {rate(prefill.tokens_per_s_per_chip)} tokens/s per chip;"
+            f" {usd(prefill.usd_per_million_input_tokens)} per million input tokens."
+            f" Bound by {BOUNDS[prefill.bound or '']}."
+        ),
+        Table("Terms", ["", "time", ""], rows, left=(0, 2)),
+        assumed(prefill.assumptions),
+    ]

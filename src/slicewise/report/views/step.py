@@ -1,0 +1,43 @@
+"""The document of `step`."""
+
+from __future__ import annotations
+
+from slicewise.planner.step import Step
+from slicewise.report.document import Document, Heading, Line, Table
+from slicewise.report.views.words import BOUNDS, assumed, ledger, ms, rate, terms, usd
+from slicewise.units import show
+
+
+def step_document(step: Step) -> Document:
+    """Ledger, terms, views, throughput and cost of one decode step."""
+    where = f"{step.model} on {step.slice}, batch {step.batch:,}, {step.context_tokens:,.0f} tokens of context"
+    per_token = f"KV cache: {show(step.kv_bytes_per_token, 'B')} a token, {step.kv_head_shards} head shards by"
+    shards = f"{per_token} {step.kv_batch_shards} batch shards. Largest batch {step.max_batch:,}"
+    numbers = f"{shards}; critical batch {show(step.critical_batch, '', 4)}; knee {knee(step.knee_batch)}."
+    if not step.fits:
+        return [Heading(f"{where}: does not fit"), Line(f"{step.reason}."), ledger(step), Line(numbers)]
+    views = [
+        ["roofline", ms(step.step_roofline_s), "attention + max(matmul, parameters)"],
+        ["overlapped", ms(step.step_overlapped_s), "attention + max(matmul, parameters, network)"],
+        ["serial", ms(step.step_serial_s), "attention + max(matmul, parameters) + network"],
+    ]
+    marked = [row[0] for row in views].index(step.view)
+    return [
+        Heading(f"{where}: {ms(step.step_s)} a step (a bound)"),
+        Line(
+            f"{rate(step.tokens_per_s)} tokens/s, {rate(step.tokens_per_s_per_chip)} per chip;"
+            f" {show(step.requests_per_s_per_chip, '', 4)} requests/s per chip;"
+            f" {usd(step.usd_per_million_output_tokens)} per million output tokens."
+            f" Bound by {BOUNDS[step.bound or '']}."
+        ),
+        Line(numbers),
+        terms(step),
+        Table("Views", ["", "step", "terms"], views, left=(0, 2), marked=marked),
+        ledger(step),
+        assumed(step.assumptions),
+    ]
+
+
+def knee(batch: int | None) -> str:
+    """The knee in words."""
+    return "none" if batch is None else f"{batch:,}"

@@ -1,0 +1,85 @@
+"""Words that several documents share."""
+
+from __future__ import annotations
+
+from slicewise.planner.step import Step
+from slicewise.report.document import Items, Table
+from slicewise.units import GB, show, show_gib
+
+TENTH_GB = GB / 10
+
+BOUNDS = {
+    "param_load": "loading parameters",
+    "kv_load": "loading the KV cache",
+    "matmul": "matmul FLOPs",
+    "attention_flops": "attention FLOPs",
+    "ici": "the network between chips",
+    "prefill_flops": "FLOPs",
+    "prefill_ici": "the network between chips",
+}
+"""What binds, in words."""
+
+TERM_WORDS = {
+    "param_load_s": "load parameters",
+    "kv_load_s": "load the KV cache",
+    "matmul_s": "matmul FLOPs",
+    "attention_flops_s": "attention FLOPs",
+    "ici_s": "network (collectives)",
+}
+
+
+def ms(seconds: float | None) -> str:
+    """A time, four digits."""
+    return show(seconds, "s", 4)
+
+
+def usd(amount: float | None) -> str:
+    """Dollars, or that no price is known."""
+    return "no price" if amount is None else show(amount, "USD")
+
+
+def rate(per_s: float | None) -> str:
+    """A rate, four digits."""
+    return show(per_s, "", 4)
+
+
+def ledger(step: Step) -> Table:
+    """Where a slice's memory goes."""
+    n_chips = step.n_chips
+    rows = [
+        ("weights", f"{step.n_params:,.0f} × {step.weight_dtype}", step.weight_bytes),
+        (
+            "KV cache",
+            f"{step.batch:,} × {step.capacity_context_tokens:,.0f} tokens, {step.kv_dtype}{_uneven(step)}",
+            step.kv_bytes,
+        ),
+        ("activations", "logits, gate and up", step.activation_bytes),
+        ("total", "", step.total_bytes),
+        ("granted", "", step.hbm_bytes),
+        ("free", "" if step.fits else "DOES NOT FIT", step.free_bytes),
+    ]
+    cells = [[name, what, _size(size), _size(size / n_chips)] for name, what, size in rows]
+    return Table("Memory", ["", "", "whole slice", "per chip"], cells, left=(0, 1))
+
+
+def _size(size: float) -> str:
+    return show_gib(size) if abs(size) >= TENTH_GB else show(size, "B", 3)
+
+
+def _uneven(step: Step) -> str:
+    """What an uneven split or copies add."""
+    return "" if step.kv_replication == 1 else f", × {show(step.kv_replication, '', 4)} on the fullest chip"
+
+
+def terms(step: Step) -> Table:
+    """Where a step's time goes."""
+    rows = [
+        [words, ms(getattr(step, name)), "← binds" if name == f"{step.bound}_s" else ""]
+        for name, words in TERM_WORDS.items()
+    ]
+    return Table("Terms of the step", ["", "time", ""], rows, left=(0, 2))
+
+
+def assumed(sentences: tuple[str, ...]) -> Items:
+    """The assumptions."""
+    return Items("Assumed", sentences)
