@@ -124,14 +124,15 @@ def unit_of(name: str) -> str:
     ('s', 'B/s', 'B', '')
     """
     rules = (
+        (r"flops_per_usd$", "FLOP/USD"),
+        (r"byte.*_per_usd$", "B/USD"),
+        (r"(tokens|requests)_per_s_shared$", "1/s"),
         (r"bytes_per_s(_per_chip)?$", "B/s"),
         (r"flops_per_s(_per_chip)?$", "FLOP/s"),
         (r"(tokens|requests)_per_s(_per_chip)?$", "1/s"),
         (r"usd(_per_.*)?$", "USD"),
         (r"_bytes(_per_(chip|token|sequence|param|element))?$", "B"),
         (r"_s(_per_(request|sequence))?$", "s"),
-        (r"flops_per_usd$", "FLOP/USD"),
-        (r"bytes_per_usd$", "B/USD"),
         (r"flops(_per_.*)?$", "FLOP"),
     )
     return next((unit for pattern, unit in rules if re.search(pattern, "_" + name)), "")

@@ -1,1 +1,1 @@
-"""Chapter 8 of *How to Scale Your Model* as a conformance suite: printed answers are data, ours come from the planner."""
+"""Chapter 8 of *How to Scale Your Model* as a conformance suite: printed answers are data, ours the planner's."""

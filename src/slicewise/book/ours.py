@@ -1,4 +1,8 @@
-"""Puts a question to the planner and reads the number out of its result, with the function that computed it."""
+"""Puts a question to the planner and reads the number out of its result, with the function that computed it.
+
+A number is a field of the result, or a formula of the result's deployment. The planner times nothing that does not fit;
+a printed table that goes on beyond that is answered by the formula.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +94,7 @@ def _given(row: Row, result: Any) -> dict[str, Any]:
     given = dict(row.given)
     for name, value in row.given.items():
         if isinstance(value, str):
-            given[name] = _deployment(result).value(value)
+            given[name] = _known_deployment(result).value(value)
     if row.within is not None:
         given[row.largest] = _searched(row, result, given)
     return given
@@ -98,7 +102,7 @@ def _given(row: Row, result: Any) -> dict[str, Any]:
 
 def _searched(row: Row, result: Any, given: dict[str, Any]) -> float:
     """The largest batch or context that fits and whose step meets the limit."""
-    deployment, limit_s = _deployment(result), parse(row.within or "", "s", "within")
+    deployment, limit_s = _known_deployment(result), parse(row.within or "", "s", "within")
     point = {"batch": result.batch, **given}
     most = int(deployment.value(_MOST[row.largest], **point))
     found = largest_batch(
@@ -128,15 +132,21 @@ def _read(result: Any, path: str, given: Mapping[str, Any]) -> tuple[float, str]
     return value, f"{path} ({by})" if by else path
 
 
-def _deployment(owner: Any) -> Any:
-    """The deployment of a result; None where it has none."""
+def _deployment(owner: Any) -> Deployment | None:
+    """The deployment of a result or of its part that has one; None where there is none."""
     for holder in _HOLDERS:
         held = getattr(owner, holder, None)
-        if isinstance(held, Deployment):
-            return held
         if held is not None:
-            return _deployment(held)
+            return held if isinstance(held, Deployment) else _deployment(held)
     return None
+
+
+def _known_deployment(owner: Any) -> Deployment:
+    found = _deployment(owner)
+    if found is None:
+        message = f"questions.toml: {type(owner).__name__} has no deployment to set a quantity of"
+        raise CatalogError(message)
+    return found
 
 
 def _formula(result: Any, deployment: Deployment | None, name: str, given: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from types import MappingProxyType
 from typing import Any
 
 from slicewise.book.printed import Printed, read_printed
@@ -15,9 +14,9 @@ from slicewise.errors import CatalogError
 
 _TABLE_KEYS = {"settings", "call", "words", "shape", "given", "where", "rows"}
 _ROW_KEYS = {
-    "quantity", "unit", "value", "times", "over", "words", "given", "within", "largest", "against", "book", "reader", "why",
+    "quantity", "unit", "value", "times", "over", "words", "given", "within", "largest", "against",
+    "book", "reader", "why",
 }  # fmt: skip
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +49,16 @@ class Row:
     call: str
     value: str
     words: Mapping[str, Any]
-    shape: Mapping[str, Any] = _NOTHING
-    given: Mapping[str, Any] = _NOTHING
-    times: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
-    within: str | None = None
-    largest: str = "batch"
-    against: Mapping[str, Any] | None = None
-    book: Printed | None = None
-    reader: Printed | None = None
-    why: str | None = None
+    shape: Mapping[str, Any]
+    given: Mapping[str, Any]
+    times: tuple[str, ...]
+    over: tuple[str, ...]
+    within: str | None
+    largest: str
+    against: Mapping[str, Any] | None
+    book: Printed | None
+    reader: Printed | None
+    why: str | None
 
 
 @cache
@@ -70,12 +69,21 @@ def rows() -> tuple[Row, ...]:
         CatalogError: the file holds a key that is not known, or a figure that cannot be read.
     """
     text = resources.files("slicewise.book").joinpath("questions.toml").read_text(encoding="utf-8")
-    return tuple(_read(tomllib.loads(text)))
+    return read_rows(tomllib.loads(text))
 
 
 def ids() -> tuple[str, ...]:
     """The ids of all questions, in the order of the file."""
     return tuple(dict.fromkeys(row.question for row in rows()))
+
+
+def read_rows(document: Mapping[str, Any]) -> tuple[Row, ...]:
+    """Every quantity of a document such as questions.toml.
+
+    Raises:
+        CatalogError: it holds a key that is not known, or a figure that cannot be read.
+    """
+    return tuple(_read(document))
 
 
 def _read(document: Mapping[str, Any]) -> Iterator[Row]:

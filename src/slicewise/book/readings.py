@@ -24,13 +24,8 @@ def smallest_slice_chips(memory: Memory) -> float:
     return load_slice(memory.smallest).n_chips if memory.smallest else math.inf
 
 
-def chips_of_plan(step: Step) -> float:
-    """Chips of the slice that a step runs on. []"""
-    return step.n_chips
-
-
 def gain_at_twice_the_step(frontier: Frontier) -> float:
-    """Tokens a second at the largest batch whose step takes at most twice that of one sequence, over those of one. []"""
+    """Tokens a second at the last batch whose step is at most twice that of one sequence, over those of one. []"""
     batch, step_s = np.array(frontier.columns["batch"]), np.array(frontier.columns["step_s"])
     slowest = int(np.flatnonzero(step_s <= 2 * step_s[0])[-1])
     return float(batch[slowest] / step_s[slowest] * step_s[0])

@@ -15,7 +15,7 @@ def critical_batch(flops_per_s: Real, hbm_bytes_per_s: Real, weight_bytes_per_pa
     return flops_per_s / hbm_bytes_per_s * weight_bytes_per_param / 2
 
 
-def model_parallel_limit_flops(
+def model_parallel_limit_flops_bound(
     d_ff: Real, all_gather_bytes_per_s: Real, flops_per_s: Real, activation_bytes_per_element: Real
 ) -> Real:
     """Ways of model parallelism beyond which the network binds, where FLOPs bind otherwise: F (2 / b_a) W_ici / C. []
@@ -26,7 +26,7 @@ def model_parallel_limit_flops(
     return d_ff * (2 / activation_bytes_per_element) * all_gather_bytes_per_s / flops_per_s
 
 
-def model_parallel_limit_bandwidth(
+def model_parallel_limit_hbm_bound(
     d_ff: Real,
     all_gather_bytes_per_s: Real,
     hbm_bytes_per_s: Real,
@@ -75,3 +75,15 @@ def gate_matmul_flops_s(batch: Real, d_model: Real, d_ff: Real, n_chips: Real, f
     Source: scaling-book-applied-inference
     """
     return 2 * batch * d_model * d_ff / (n_chips * flops_per_s)
+
+
+def two_dimensional_sharding_chips(d_model: Real, d_ff: Real) -> Real:
+    """Chips of a 3D torus from which weights sharded over D and F move less than over F alone: 18 F / D. []
+
+    Over F alone, all three axes: 4 B D / (3 W). Over D on X chips of one axis and F on N / X of two:
+    2 B D / (X W) + 4 B F X / (N W) for an MLP of two matrices, least at X = sqrt(N D / (2 F)), where it is
+    B sqrt(32 D F / N) / W.
+    Valid: full rings; v4, v5p and TPU7x. Neglects: the gate matrix, and hops.
+    Source: scaling-book-inference
+    """
+    return 18 * d_ff / d_model

@@ -17,15 +17,19 @@ def prefill_matmul_flops(matmul_params: Real, head_params: Real, prompt_tokens: 
     return 2 * (matmul_params - head_params) * prompt_tokens + 2 * head_params
 
 
-def prefill_attention_flops(
-    n_heads: Real, head_dim: Real, n_layers: Real, prompt_tokens: Real, attention_window: Real
-) -> Real:
-    """FLOPs of causal attention over the prompt: 2 N H L T^2, less where a window cuts it short. [FLOP]
+def prefill_window_tokens(prompt_tokens: Real, attention_window: Real) -> Real:
+    """Tokens w that the prompt's last token attends to. []"""
+    return np.minimum(prompt_tokens, attention_window)
 
-    Token t attends to min(t, window) others, at 4 N H a layer each.
-    """
-    window = np.minimum(prompt_tokens, attention_window)
-    return 4 * n_heads * head_dim * n_layers * (prompt_tokens * window - window**2 / 2)
+
+def prefill_attended_tokens(prompt_tokens: Real, prefill_window_tokens: Real) -> Real:
+    """Tokens attended to, summed over the prompt: T w - w^2 / 2, which is T^2 / 2 without a window. []"""
+    return prompt_tokens * prefill_window_tokens - prefill_window_tokens**2 / 2
+
+
+def prefill_attention_flops(n_heads: Real, head_dim: Real, n_layers: Real, prefill_attended_tokens: Real) -> Real:
+    """FLOPs of causal attention over the prompt: 4 N H L a token attended to, 2 N H L T^2 in all. [FLOP]"""
+    return 4 * n_heads * head_dim * n_layers * prefill_attended_tokens
 
 
 def prefill_flops(prefill_matmul_flops: Real, prefill_attention_flops: Real) -> Real:

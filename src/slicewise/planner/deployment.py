@@ -31,6 +31,7 @@ class Deployment:
     Attributes:
         params: overrides both parameter counts; None for the exact ones.
         handoff_bytes_per_s: overrides the rate at which the slice sends a cache out; None for the chips' network. [B/s]
+        requests_per_s: the rate to serve; None where none was asked for. [1/s]
 
     Raises:
         InputError: the chip does not offer the compute dtype.
@@ -45,6 +46,7 @@ class Deployment:
     price: Price | None
     params: float | None = None
     handoff_bytes_per_s: float | None = None
+    requests_per_s: float | None = None
 
     def __post_init__(self) -> None:
         offered = self.slice.chip.flops_per_s
@@ -107,6 +109,7 @@ class Deployment:
             "capacity_context_tokens": workload.capacity_context_tokens,
             "memory_fraction": self.conventions.memory_fraction,
             "mfu": self.mfu,
+            "requests_per_s": self.requests_per_s,
             "usd_per_chip_hour": self.price.usd_per_chip_hour if self.price else None,
         }
         if self.params is not None:
@@ -167,6 +170,7 @@ class Deployment:
             "n_params": "given by --params",
             "matmul_params": "given by --params",
             "handoff_bytes_per_s": "given by --network",
+            "requests_per_s": "given by --rate",
             "batch": "sequences in a decode step, as asked or as planned",
         }
         return {

@@ -107,16 +107,14 @@ def disaggregate(
     question = ask(model, flags)
     decode = default_deployment(question)
     prompt = question.deployment(load_slice(prefill_slice)) if prefill_slice else decode
-    return _disaggregation(decode, prompt, question.batch, question.limits, question.rate)
+    return _disaggregation(decode, prompt, question.batch, question.limits)
 
 
-def _disaggregation(
-    decode: Deployment, prompt: Deployment, batch: int | None, limits: Limits, rate: float | None
-) -> Disaggregation:
+def _disaggregation(decode: Deployment, prompt: Deployment, batch: int | None, limits: Limits) -> Disaggregation:
     step, prefill = step_of(decode, batch), prefill_of(prompt)
     fits = step.fits and prefill.fits
     flows = _flows(decode, step, prefill) if fits else {}
-    servers = _servers(decode, step, prefill, rate) if fits and rate else {}
+    servers = _servers(decode, step, prefill) if fits and decode.requests_per_s else {}
     split, why = _split(flows, limits) if fits else (None, step.reason or prefill.reason or "")
     return Disaggregation(
         model=step.model,
@@ -182,7 +180,7 @@ def _split(flows: dict[str, float], limits: Limits) -> tuple[bool, str]:
     )
 
 
-def _servers(decode: Deployment, step: Step, prefill: Prefill, rate: float) -> dict[str, int]:
+def _servers(decode: Deployment, step: Step, prefill: Prefill) -> dict[str, int]:
     names = ("prefill_servers", "decode_servers")
-    values = decode.evaluate(names, batch=step.batch, prefill_s=prefill.prefill_s, requests_per_s=rate)
+    values = decode.evaluate(names, batch=step.batch, prefill_s=prefill.prefill_s)
     return {name: int(value) for name, value in values.items()}

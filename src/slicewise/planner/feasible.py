@@ -16,6 +16,7 @@ BATCH = "the batch does not fit"
 PARAM_LOAD = "parameter loading alone exceeds the TPOT limit"
 TPOT = "no batch meets the TPOT limit"
 TTFT = "prefill exceeds the TTFT limit"
+PRICE = "no price is known"
 COMPUTE = "the chip has no such compute dtype"
 
 

@@ -38,7 +38,7 @@ class Fleet:
 def fleet(option: Option, rate: float) -> Fleet:
     """Servers of an option's kind that serve a rate, each phase rounded up on its own."""
     names = ("replicas", "prefill_servers", "decode_servers")
-    values = option.step.deployment.evaluate(names, batch=option.step.batch, requests_per_s=rate)
+    values = option.step.deployment.evaluate(names, batch=option.step.batch)
     replicas, prefill, decode = (int(values[name]) for name in names)
     n_chips, usd = option.step.n_chips, option.step.usd_per_hour
     return Fleet(

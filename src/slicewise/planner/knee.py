@@ -11,7 +11,7 @@ from slicewise.derive import Derivation
 from slicewise.planner.deployment import Deployment
 
 TOLERANCE = 0.01
-_FAR = 2**40
+_FAR = 10**12
 _POINTS = 65
 
 Holds = Callable[[NDArray[np.float64]], NDArray[np.bool_]]

@@ -17,8 +17,8 @@ from slicewise.units import plain
 
 _NAMES = (
     "critical_batch",
-    "model_parallel_limit_flops",
-    "model_parallel_limit_bandwidth",
+    "model_parallel_limit_flops_bound",
+    "model_parallel_limit_hbm_bound",
     "gate_matmul_ici_s",
     "gate_matmul_ici_one_axis_s",
     "gate_matmul_hbm_s",
@@ -33,8 +33,8 @@ class ServingLimits:
 
     Attributes:
         model_parallel_ways: ways that the plan uses, all chips of the slice.
-        model_parallel_limit_flops: ways beyond which the network binds, where FLOPs bind otherwise.
-        model_parallel_limit_bandwidth: the same where reading weights binds otherwise, at the batch.
+        model_parallel_limit_flops_bound: ways beyond which the network binds, where FLOPs bind otherwise.
+        model_parallel_limit_hbm_bound: the same where reading weights binds otherwise, at the batch.
         gate_matmul_ici_s: one collective of the gate matmul over all axes; `one_axis` over one, bandwidth alone. [s]
     """
 
@@ -48,8 +48,8 @@ class ServingLimits:
     compute_dtype: str
     critical_batch: float
     model_parallel_ways: int
-    model_parallel_limit_flops: float | None
-    model_parallel_limit_bandwidth: float | None
+    model_parallel_limit_flops_bound: float | None
+    model_parallel_limit_hbm_bound: float | None
     gate_matmul_ici_s: float
     gate_matmul_ici_one_axis_s: float
     gate_matmul_hbm_s: float

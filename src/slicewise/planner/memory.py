@@ -102,7 +102,7 @@ def memory(model: str | Path | Model, **flags: Unpack[Flags]) -> Memory:
         for precision in question.precisions
         for slice_ in question.slices
     )
-    deployment = default_deployment(question)
+    deployment = default_deployment(question, several=True)
     ledger = step_of(deployment, batch)
     first = question.precisions[0]
     fitting = [row for row in rows if row.fits and (row.weight_dtype, row.kv_dtype) == (first.weights, first.kv)]

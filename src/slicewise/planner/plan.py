@@ -12,12 +12,15 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.planner import feasible
 from slicewise.planner.choose import choose
+from slicewise.planner.feasible import Verdict
 from slicewise.planner.fleet import Fleet, fleet
 from slicewise.planner.option import Option, option_of
 from slicewise.planner.question import Flags, Question, ask
 from slicewise.planner.search import Searched, search
 from slicewise.planner.whatif import WhatIf, what_ifs
 from slicewise.spec.model import Model
+from slicewise.spec.precision import Precision
+from slicewise.spec.topology import Slice
 from slicewise.units import plain
 
 
@@ -26,6 +29,7 @@ class Rejected:
     """A candidate that was refused: the kind of reason, and the sentence with the numbers."""
 
     slice: str
+    n_chips: int
     weight_dtype: str
     kv_dtype: str
     reason: str
@@ -155,13 +159,12 @@ def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
             except InputError as error:
                 if len({s.chip.name for s in question.slices}) == 1 and len(question.precisions) == 1:
                     raise
-                rejected.append(_rejected(slice_.name, precision, feasible.COMPUTE, str(error)))
+                rejected.append(_rejected(slice_, precision, Verdict(reason=feasible.COMPUTE, detail=str(error))))
                 continue
             searched = search(deployment, question.limits, question.objective, question.batch)
             found.append(searched)
             if not searched.verdict.fits:
-                verdict = searched.verdict
-                rejected.append(_rejected(slice_.name, precision, verdict.reason, verdict.detail))
+                rejected.append(_rejected(slice_, precision, searched.verdict))
     return _comparable(question, found, rejected), rejected
 
 
@@ -175,12 +178,20 @@ def _comparable(question: Question, found: list[Searched], rejected: list[Reject
             deployment = searched.deployment
             name = deployment.slice.chip.name
             detail = f"{deployment.slice.name}: no price is known for {name}; give --price {name}=USD"
-            rejected.append(_rejected(deployment.slice.name, deployment.precision, "no price is known", detail))
+            verdict = Verdict(reason=feasible.PRICE, detail=detail)
+            rejected.append(_rejected(deployment.slice, deployment.precision, verdict))
     return [searched for searched in found if searched.deployment.price is not None]
 
 
-def _rejected(name: str, precision: Any, reason: str, detail: str) -> Rejected:
-    return Rejected(slice=name, weight_dtype=precision.weights, kv_dtype=precision.kv, reason=reason, detail=detail)
+def _rejected(slice_: Slice, precision: Precision, verdict: Verdict) -> Rejected:
+    return Rejected(
+        slice=slice_.name,
+        n_chips=slice_.n_chips,
+        weight_dtype=precision.weights,
+        kv_dtype=precision.kv,
+        reason=verdict.reason,
+        detail=verdict.detail,
+    )
 
 
 def _option(picked: tuple[Searched, int], why: str) -> Option:

@@ -101,6 +101,7 @@ class Question:
             price=self.prices.get(chosen_slice.chip.name),
             params=self.params,
             handoff_bytes_per_s=self.handoff_bytes_per_s,
+            requests_per_s=self.rate,
         )
 
 

@@ -47,6 +47,8 @@ def _fact(node: Derivation, pad: str, documents: dict[str, int]) -> list[str]:
     origin = f"    {node.origin}" if node.origin else ""
     if node.value is None:
         return [f"{pad}{node.name}{origin}"]
+    if origin.strip() == str(node.value):
+        origin = ""
     value = node.value if isinstance(node.value, int | float) else None
     text = str(node.value) if value is None else show(value, node.unit)
     return [f"{pad}{node.name} = {text}{origin}{cited}"]

@@ -41,7 +41,7 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
     name = f"{frontier.model} on {frontier.slice}"
     return {
         "frontier": frontier_spec(
-            frontier.columns,
+            _whole_rounds(frontier),
             title=f"Latency against throughput: {name}",
             subtitle=subtitle,
             critical_batch=frontier.critical_batch,
@@ -55,3 +55,14 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
             critical_batch=frontier.critical_batch,
         ),
     }
+
+
+def _whole_rounds(frontier: Frontier) -> dict[str, list[float]]:
+    """The columns at batches that fill every batch shard, with one sequence and the most that fit.
+
+    Batches in between leave chips idle: they are no slower than the next full round and do less.
+    """
+    shards = frontier.deployment.layout.batch_shards if frontier.deployment.conventions.split == "whole" else 1
+    ends = {1.0, *map(float, frontier.max_batch.values())}
+    kept = [i for i, batch in enumerate(frontier.columns["batch"]) if batch % shards == 0 or batch in ends]
+    return {name: [column[i] for i in kept] for name, column in frontier.columns.items()}

@@ -17,11 +17,15 @@ def limits_document(limits: ServingLimits) -> Document:
         ["knee", knee(limits.knee_batch), "up to here a further sequence costs only its cache"],
         ["largest batch that fits", f"{limits.max_batch:,}", ""],
         ["model-parallel ways used", f"{ways:,}", limits.axes],
-        ["… limit where FLOPs bind", _ways(limits.model_parallel_limit_flops), _within(limits, "flops")],
+        [
+            "… limit where FLOPs bind",
+            _ways(limits.model_parallel_limit_flops_bound),
+            _within(limits, limits.model_parallel_limit_flops_bound),
+        ],
         [
             f"… limit where HBM binds, batch {limits.batch:,}",
-            _ways(limits.model_parallel_limit_bandwidth),
-            _within(limits, "bandwidth"),
+            _ways(limits.model_parallel_limit_hbm_bound),
+            _within(limits, limits.model_parallel_limit_hbm_bound),
         ],
         ["KV layout", f"{limits.kv_head_shards} × {limits.kv_batch_shards}", "head shards by batch shards"],
     ]
@@ -44,8 +48,7 @@ def _ways(limit: float | None) -> str:
     return "none" if limit is None else show(limit, "", 4)
 
 
-def _within(limits: ServingLimits, regime: str) -> str:
-    limit = getattr(limits, f"model_parallel_limit_{regime}")
+def _within(limits: ServingLimits, limit: float | None) -> str:
     if limit is None:
         return "no network"
     return "the network does not bind" if limits.model_parallel_ways <= limit else "the network binds"

@@ -134,9 +134,9 @@ def _rejected(plan: Plan) -> list[str]:
     found = []
     for reason, count in Counter(item.reason for item in plan.rejected).items():
         slices = ", ".join(dict.fromkeys(item.slice for item in plan.rejected if item.reason == reason))
-        detail = [item.detail for item in plan.rejected if item.reason == reason]
         # Of several the largest slice comes nearest, and says most.
-        found.append(f"{count} × {reason} ({slices}): {detail[-1]}")
+        nearest = max((item for item in plan.rejected if item.reason == reason), key=lambda item: item.n_chips)
+        found.append(f"{count} × {reason} ({slices}): {nearest.detail}")
     return found
 
 

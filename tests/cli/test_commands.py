@@ -1,0 +1,217 @@
+"""The command line as a user meets it: answers, forms of output, exit codes, and errors of one line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slicewise
+from slicewise.cli.main import COMMANDS, main
+
+BOOK = ["--book", "--params", "70e9"]
+STEP = ["step", "llama-3-70b", "--slice", "v5e:4x2", "--weights", "int8", "--kv", "int8"]
+STEP += ["--batch", "32", "--context", "8192", *BOOK]
+ANSWERS = [
+    ["plan", "llama-3-70b"],
+    STEP,
+    ["prefill", "llama-3-70b", "--slice", "v5e:4x4"],
+    ["memory", "llama-3-70b"],
+    ["disaggregate", "llama-3-70b", "--slice", "v5e:4x4", "--rate", "10"],
+    ["frontier", "llama-3-70b", "--slice", "v5e:4x4", "--context", "8k".replace("k", "192")],
+    ["limits", "llama-3-70b", "--slice", "v5e:4x8"],
+    ["compare", "v5e", "v5p", "h100:8", "--model", "llama-3-70b"],
+]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("words", ANSWERS, ids=lambda words: words[0])
+def test_every_command_answers_in_every_form(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    code, text, err = run(capsys, *words)
+    assert (code, err) == (0, "")
+    assert text.strip()
+    code, out, _ = run(capsys, *words, "--json")
+    assert code == 0
+    assert json.loads(out)
+    code, out, _ = run(capsys, *words, "--md")
+    assert code == 0
+    assert "| --:" in out or "| :--" in out
+    code, out, _ = run(capsys, *words, "--csv")
+    assert code == 0
+    assert "," in out.splitlines()[0]
+    code, out, _ = run(capsys, *words, "--explain")
+    assert code == 0
+    assert "Sources" in out
+
+
+@pytest.mark.parametrize("what", ["models", "chips", "slices", "prices"])
+def test_catalog_lists_with_sources(capsys: pytest.CaptureFixture[str], what: str) -> None:
+    assert run(capsys, "catalog", what)[0] == 0
+    rows = json.loads(run(capsys, "catalog", what, "--json")[1])
+    assert rows
+    assert all(row.get("source") or row["facts"] for row in rows)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    code, out, _ = run(capsys, command, "--help")
+    assert code == 0
+    assert len(out.splitlines()) > 4
+
+
+def test_plan_fits_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "plan", "llama-3-70b")
+    lines = out.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 120
+
+
+def test_what_does_not_fit_names_the_line_that_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "plan", "llama-3-70b", "--slice", "v5e:2x2", "--weights", "bf16")
+    assert code == 1
+    words = " ".join(out.split())
+    assert "141.11 GB (131.42 GiB) of bf16 weights do not fit 64.263 GB (59.85 GiB)" in words
+    assert "4 chips" in words
+    code, out, _ = run(capsys, "step", "llama-3-70b", "--slice", "v5e:4x4", "--batch", "500", "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert found["fits"] is False
+    assert found["step_s"] is None
+    assert "KV cache" in found["reason"]
+
+
+BAD = [
+    (["plan", "no-such-model"], "unknown model 'no-such-model'"),
+    (["plan", "llama-3-70"], "did you mean llama-3-70b"),
+    (["plan", "llama-3-70b", "--slice", "v5e:3x5"], "standard slices: 1x1, 2x2"),
+    (["plan", "llama-3-70b", "--slice", "v9:4x4"], "unknown chip 'v9'"),
+    (["plan", "llama-3-70b", "--chip", "tpu"], "unknown chip"),
+    (["plan", "llama-3-70b", "--batch", "0"], "--batch: 0 must be greater than 0"),
+    (["plan", "llama-3-70b", "--batch", "1.5"], "--batch: 1.5 must be a whole number"),
+    (["plan", "llama-3-70b", "--tpot", "-1"], "--tpot: -1 must be greater than 0"),
+    (["plan", "llama-3-70b", "--tpot", "15 parsecs"], "no unit known here"),
+    (["plan", "llama-3-70b", "--isl", "8k"], "--isl: '8k'"),
+    (["plan", "llama-3-70b", "--weights", "int3"], "choose fp32, bf16"),
+    (["plan", "llama-3-70b", "--compute", "fp8"], "v5e has no peak rate"),
+    (["plan", "llama-3-70b", "--ici", "mesh"], "choose auto, ring, none"),
+    (["plan", "llama-3-70b", "--objective", "fun"], "choose cost, latency, throughput"),
+    (["plan", "llama-3-70b", "--memory-fraction", "1.5"], "at most 1"),
+    (["plan", "llama-3-70b", "--price", "v9=1"], "unknown chip"),
+    (["plan", "llama-3-70b", "--params", "nan"], "--params"),
+    (["plan", "llama-3-70b", "--json", "--md"], "exclude each other"),
+    (["plan", "missing/config.json"], "there is no file missing/config.json"),
+    (["plan"], "Missing argument 'MODEL'"),
+    (["plan", "llama-3-70b", "--nonsense"], "No such option"),
+    (["nonsense"], "No such command"),
+    (["step", "llama-3-70b", "--explain", "nonsense_s"], "unknown number 'nonsense_s'"),
+    (["compare"], "nothing to compare"),
+    (["catalog", "stars"], "slicewise catalog models|chips|slices|prices"),
+    (["frontier", "llama-3-70b", "--slice", "v5e:4x4", "--out", "x.pdf"], ".svg"),
+]
+
+
+@pytest.mark.parametrize(("words", "fix"), BAD, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_bad_input_is_one_line_with_the_fix(capsys: pytest.CaptureFixture[str], words: list[str], fix: str) -> None:
+    code, out, err = run(capsys, *words)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert fix in err
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ('{"model_type": "llama", ', "not valid JSON at line 1"),
+        ("[]", "holds a list, not an object"),
+        ('{"model_type": "gpt2"}', "model_type gpt2 is not supported yet"),
+        ('{"model_type": "llama", "hidden_size": 64}', "num_attention_heads is missing"),
+        ('{"model_type": "llama", "hidden_size": 64, "num_attention_heads": "8"}', "must be a whole number"),
+    ],
+)
+def test_broken_config_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, fix: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    for given in (path, tmp_path):
+        code, _, err = run(capsys, "plan", str(given))
+        assert code == 2
+        assert err.count("\n") == 1
+        assert fix in err
+
+
+def numeric(found: dict) -> list[str]:
+    return [key for key, value in found.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+
+
+def test_every_number_of_a_step_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(run(capsys, *STEP, "--json")[1])
+    names = numeric(found)
+    assert len(names) > 30
+    for name in names:
+        code, out, err = run(capsys, *STEP, "--explain", name)
+        assert (code, err) == (0, "")
+        assert out.startswith(name)
+
+
+@pytest.mark.parametrize("words", [words for words in ANSWERS if words[0] not in ("compare", "frontier", "plan")])
+def test_every_number_of_other_commands_is_explained(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    for name in numeric(json.loads(run(capsys, *words, "--json")[1])):
+        code, _, err = run(capsys, *words, "--explain", name)
+        assert (code, err) == (0, ""), name
+
+
+def test_every_number_of_a_plan_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    recommended = json.loads(run(capsys, "plan", "llama-3-70b", "--json")[1])["recommended"]
+    for name in numeric(recommended):
+        code, _, err = run(capsys, "plan", "llama-3-70b", "--explain", name)
+        assert (code, err) == (0, ""), name
+
+
+def test_explanation_puts_numbers_in_and_cites(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, *STEP, "--explain", "step_roofline_s")
+    assert "attention_s + max(matmul_s, param_load_s)" in out
+    assert "6.5472 ms + max(2.8426 ms, 10.671 ms)" in out
+    assert "70 GB / (8 × 820 GB/s)" in out
+    assert "[1] How to Scale Your Model" in out
+
+
+def test_bare_explain_before_another_flag_explains_the_headline(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = run(capsys, "plan", "llama-3-70b", "--explain", "--weights", "int8")
+    last = run(capsys, "plan", "llama-3-70b", "--weights", "int8", "--explain")
+    assert bare == last
+    assert bare[1].startswith("request_usd")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--isl", "4096", "--osl", "256", "--kv", "int8", "--batch", "8"],
+        ["--prompt-tokens", "4096", "--output-tokens", "256", "--kv-cache-dtype", "int8", "--max-num-seqs", "8"],
+    ],
+)
+def test_aliases_mean_the_same(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    _, plain, _ = run(capsys, "step", "llama-3-8b", "--slice", "v5e-8", "--memory-fraction", "0.9", *words, "--json")
+    _, other, _ = run(
+        capsys, "step", "llama-3-8b", "--topology", "v5e:2x4", "--gpu-memory-utilization", "0.9", *words, "--json"
+    )
+    assert json.loads(plain) == json.loads(other)
+
+
+def test_python_api_gives_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = json.loads(run(capsys, *STEP, "--json")[1])
+    words = {"slice": "v5e:4x2", "weights": "int8", "kv": "int8", "batch": 32, "context": 8192, "book": True}
+    assert json.loads(json.dumps(slicewise.step("llama-3-70b", **words, params="70e9").to_dict())) == printed
+
+
+def test_module_runs_and_a_closed_pipe_is_quiet() -> None:
+    command = f"{sys.executable} -m slicewise frontier llama-3-70b --slice v5e:4x4 --json | head -c 10"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("{")
+    assert done.stderr == ""
