@@ -69,6 +69,8 @@ def compute(row: Row, planner: Planner) -> tuple[float, str]:
     call = CALLS[row.call]
     ours, text = _product(row, planner.ask(row, row.words))
     by = f"{call.__module__}.{call.__name__} -> {text}"
+    if row.given:
+        by += f", with {', '.join(f'{name} = {value}' for name, value in row.given.items())}"
     if row.against is not None:
         other, _ = _product(row, planner.ask(row, {**row.words, **row.against}))
         changes = ", ".join(f"{key}={value}" for key, value in row.against.items())

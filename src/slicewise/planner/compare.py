@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,9 +14,9 @@ from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.plan import Plan, plan
 from slicewise.planner.question import Flags, listed, prices_of
+from slicewise.planner.record import record
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
-from slicewise.units import plain
 
 _GRAPH = Graph.of({
     "flops_per_usd": money.flops_per_usd,
@@ -56,9 +56,7 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        own = {
-            f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("plan", "inputs", "origins")
-        }
+        own = record(self, without=("plan", "inputs", "origins"))
         if self.plan is not None:
             best = self.plan.recommended
             own["recommended"] = best.to_dict() if best else None
@@ -94,10 +92,7 @@ class Comparison:
         for row in self.rows:
             if row.usd_per_chip_hour is None:
                 continue
-            derived = _GRAPH.explain(wanted, row.inputs, row.origins)
-            parts.append(
-                Derivation(**{**{f.name: getattr(derived, f.name) for f in fields(derived)}, "name": row.name})
-            )
+            parts.append(replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name))
         return Derivation(name=wanted, value=None, unit=_GRAPH.formulas[wanted].unit, parts=tuple(parts))
 
 

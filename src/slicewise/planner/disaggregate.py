@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -11,12 +11,13 @@ from slicewise.derive import Derivation
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.prefill import Prefill, prefill_of
 from slicewise.planner.question import Flags, ask
+from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import Step, step_of
 from slicewise.spec.model import Model
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Limits
-from slicewise.units import plain, show
+from slicewise.units import show
 
 _FLOWS = (
     "sequences_finished_per_step",
@@ -72,8 +73,7 @@ class Disaggregation:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in ("decode", "prefill")}
-        return {**own, "assumptions": list(self.assumptions)}
+        return record(self, without=("decode", "prefill"))
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the server ratio when none is named.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def explain_knee(deployment: Deployment) -> Derivation:
     """The derivation of the knee: the shared time at one sequence, at the knee, and one beyond."""
     knee = knee_batch(deployment)
     parts = [
-        _renamed(deployment.explain("shared_s", batch=batch), f"shared_s at batch {batch}")
+        replace(deployment.explain("shared_s", batch=batch), name=f"shared_s at batch {batch}")
         for batch in ([1, knee, knee + 1] if knee else [1])
     ]
     return Derivation(
@@ -57,7 +58,3 @@ def explain_knee(deployment: Deployment) -> Derivation:
         computed_by="slicewise.planner.knee.knee_batch",
         parts=tuple(parts),
     )
-
-
-def _renamed(derivation: Derivation, name: str) -> Derivation:
-    return Derivation(**{**{k: getattr(derivation, k) for k in derivation.__dataclass_fields__}, "name": name})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -11,6 +11,7 @@ from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.knee import explain_knee, knee_batch
 from slicewise.planner.question import Flags, ask
+from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.spec.model import Model
 from slicewise.units import plain
@@ -68,8 +69,7 @@ class ServingLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        found = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "deployment"}
-        return {**found, "assumptions": list(self.assumptions)}
+        return record(self, without=("deployment",))
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the critical batch when none is named.

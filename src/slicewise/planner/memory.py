@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -10,6 +10,7 @@ from slicewise.derive import Derivation
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
 from slicewise.planner.question import Flags, ask
+from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import LEDGER, Step, step_of
 from slicewise.spec.model import Model
@@ -42,7 +43,7 @@ class SliceMemory:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+        return record(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.record import record
 from slicewise.planner.step import Step, step_of
-from slicewise.units import plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,7 @@ class Option:
 
     def to_dict(self) -> dict[str, Any]:
         """The step's JSON object with the request's numbers."""
-        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "step"}
-        return {**self.step.to_dict(), **own}
+        return {**self.step.to_dict(), **record(self, without=("step",))}
 
 
 def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -11,10 +11,10 @@ from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
 from slicewise.planner.question import Flags, ask
+from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import LEDGER
 from slicewise.spec.model import Model
-from slicewise.units import plain
 
 PREFILL_TERMS = ("prefill_flops_s", "param_load_s", "prefill_ici_s")
 _TIMES = (*PREFILL_TERMS, "prefill_roofline_s", "prefill_overlapped_s", "prefill_serial_s", "prefill_s")
@@ -56,8 +56,7 @@ class Prefill:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        found = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name != "deployment"}
-        return {**found, "assumptions": list(self.assumptions)}
+        return record(self, without=("deployment",))
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the prefill time when none is named.

@@ -1,0 +1,32 @@
+"""Exceptions: one tree, and names that are unknown come with the nearest known ones."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from slicewise.errors import CatalogError, InputError, SlicewiseError, UnknownNameError, UnsupportedModelError
+
+
+@pytest.mark.parametrize("kind", [InputError, UnknownNameError, UnsupportedModelError, CatalogError])
+def test_all_errors_have_one_root(kind: type) -> None:
+    assert issubclass(kind, SlicewiseError)
+
+
+def test_a_catalog_error_is_no_fault_of_the_user() -> None:
+    assert not issubclass(CatalogError, InputError)
+
+
+def test_unknown_names_offer_the_nearest() -> None:
+    assert "did you mean v5e or v5p?" in str(UnknownNameError("chip", "v5", ["v5e", "v5p", "h100"]))
+
+
+def test_unknown_names_far_from_all_list_what_is_known() -> None:
+    assert str(UnknownNameError("chip", "abacus", ["v5e", "h100"], "(see the list)")) == (
+        "unknown chip 'abacus': known: h100, v5e (see the list)"
+    )
+
+
+@given(st.text())
+@example("v5e\nv5p")
+def test_messages_are_one_line(name: str) -> None:
+    assert len(str(UnknownNameError("chip", name, ["v5e", "h100"])).splitlines()) == 1
