@@ -145,7 +145,7 @@ def test_what_is_no_quantity_is_refused_in_one_line_that_names_the_flag_and_an_e
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, None, 10**400])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, None, pytest.param(10**400, id="huge")])
 def test_values_that_are_no_finite_number_are_refused(value: object) -> None:
     with pytest.raises(InputError):
         parse(value, "s")
