@@ -22,7 +22,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,6 +39,8 @@ from slicewise.units import show
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 MODULES = (weights, kv_cache, memory, decode, collectives, prefill, serving, money, limits)
+NOTHING = 1e-9
+PLAIN = {"HOUR_S": "Seconds in an hour.", "MILLION": "A million."}
 
 # --- Formulas: which function serves which quantity, in which setting -------------------------------------------------
 
@@ -50,13 +52,13 @@ AXES: dict[str, tuple[Any, ...]] = {
     "splits_batch": (True, False),
 }
 WORDS: dict[tuple[str, Any], str] = {
-    ("book", True): "`--book`",
+    ("book", True): "with `--book`",
     ("book", False): "without `--book`",
-    ("network", "torus"): "a TPU slice",
-    ("network", "switch"): "several GPUs",
-    ("network", "none"): "one chip",
-    ("splits_batch", True): "more chips than KV head shards",
-    ("splits_batch", False): "as many chips as KV head shards",
+    ("network", "torus"): "on a TPU slice",
+    ("network", "switch"): "on several GPUs",
+    ("network", "none"): "on one chip",
+    ("splits_batch", True): "where chips are left beyond the KV heads",
+    ("splits_batch", False): "where no chips are left beyond the KV heads",
 }
 
 
@@ -121,8 +123,8 @@ def _words(cube: tuple[frozenset[Any], ...]) -> str:
     for (axis, values), chosen in zip(AXES.items(), cube, strict=True):
         if len(chosen) < len(values):
             flag = axis.replace("_", "-")
-            said.append(" or ".join(WORDS.get((axis, v), f"`--{flag} {v}`") for v in values if v in chosen))
-    return ", ".join(said)
+            said.append(" or ".join(WORDS.get((axis, v), f"with `--{flag} {v}`") for v in values if v in chosen))
+    return ", ".join(said).replace(" or with ", " or ")
 
 
 # --- The page of formulas -------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def formulas_page() -> str:
     found = entries()
     known = {entry.name for entry in found}
     files = [f"- [{_title(module)}](#{_title(module)}): {_first_line(module)}" for module in MODULES]
-    parts = [HEAD, "\n".join(files)]
+    parts = [HEAD.strip(), "\n".join(files)]
     for module in MODULES:
         parts += [f"## {_title(module)}", f"`{module.__name__}`. {_paragraphs(inspect.getdoc(module) or '')}"]
         parts += [_entry(entry, known) for entry in found if entry.module == module.__name__]
@@ -165,7 +167,7 @@ def _entry(entry: Entry, known: set[str]) -> str:
     parts = [f"### {entry.name}"]
     for formula, words in entry.variants:
         unit = f"[{formula.unit}]" if formula.unit else "[no unit]"
-        lead = f"With {words}: " if words and words != "otherwise" else "Otherwise: " if words else ""
+        lead = f"{words[0].upper()}{words[1:]}: " if words else ""
         is_another = formula.function.__name__ in known - {entry.name}
         text = formula.function.__name__ if is_another else formula.text
         parts += [f"{lead}{formula.meaning}. {unit}", f"```text\n{entry.name} = {text}\n```"]
@@ -207,26 +209,33 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
 
 def _constants(found: list[Entry]) -> str:
     """The constants that the texts above name."""
-    rows = {}
+    values = {}
     for entry in found:
         for formula, _ in entry.variants:
             scope = formula.function.__globals__
-            for node in ast.walk(formula.expression):
-                value = scope.get(node.id) if isinstance(node, ast.Name) else None
-                if isinstance(node, ast.Name) and isinstance(value, int | float | tuple):
-                    text = ", ".join(value) if isinstance(value, tuple) else show(value, digits=4) if value > 1e-9 else f"{value:g}"
-                    rows[node.id] = f"| `{node.id}` | {text} | {_said(scope['__name__'], node.id)} |"
-    return "\n".join(["## Constants", "", "| name | value | meaning |", "| :-- | :-- | :-- |", *sorted(rows.values())])
+            names = [node.id for node in ast.walk(formula.expression) if isinstance(node, ast.Name)]
+            values |= {name: scope[name] for name in names if isinstance(scope.get(name), int | float | tuple)}
+    rows = [f"| `{name}` | {_value(value)} | {_said(name)} |" for name, value in sorted(values.items())]
+    return "\n".join(["## Constants", "", "| name | value | meaning |", "| :-- | :-- | :-- |", *rows])
 
 
-def _said(module: str, name: str) -> str:
-    """The sentence below a constant in its file."""
-    for body in (ast.parse(inspect.getsource(sys.modules[module])).body,):
-        for statement, after in zip(body, body[1:], strict=False):
-            is_it = isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == name
-            if is_it and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                return " ".join(str(after.value.value).split())
-    return {"HOUR_S": "Seconds in an hour.", "MILLION": "A million."}.get(name, "")
+def _value(value: float | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return show(value) if value > NOTHING else f"{value:g}"
+
+
+def _said(name: str) -> str:
+    """The sentence below a constant where it is set."""
+    for module in [module for key, module in sorted(sys.modules.items()) if key.startswith("slicewise.")]:
+        body = ast.parse(inspect.getsource(module)).body
+        for statement, after in pairwise(body):
+            if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == name:
+                text = (
+                    after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+                )
+                return " ".join(str(text).split()) or PLAIN.get(name, "")
+    return PLAIN.get(name, "")
 
 
 def _documents() -> str:
@@ -237,7 +246,11 @@ def _documents() -> str:
 
 # --- Commands and their output --------------------------------------------------------------------------------------
 
-FENCE = re.compile(r"(?P<head>(?:<!-- keep: (?P<keep>[^\n]*) -->\n)?```console\n)(?P<command>\$ [^\n]*(?:(?<=\\)\n[^\n]*)*)\n.*?^```$", re.M | re.S)
+FENCE = re.compile(
+    r"(?P<head>(?:<!-- keep: (?P<keep>[^\n]*) -->\n)?```console\n)"
+    r"(?P<command>\$ [^\n]*(?:(?<=\\)\n[^\n]*)*)\n.*?^```$",
+    re.MULTILINE | re.DOTALL,
+)
 WIDTH = 100
 
 
@@ -273,7 +286,7 @@ def _kept(lines: list[str], wanted: list[str], command: str) -> Iterable[str]:
         message = f"no line holds {missing}, printed by: {command}"
         raise ValueError(message)
     keep = [any(words in line for words in wanted) for line in lines]
-    for i, (before, line) in enumerate(zip(lines, lines[1:], strict=False), 1):
+    for i, (before, line) in enumerate(pairwise(lines), 1):
         is_wrapped = line.startswith("  ") and len(before) + 1 + len(line.split()[0]) > WIDTH
         is_rule = set(line) == {"─"}
         is_gap = not line and i + 1 < len(lines) and keep[i + 1]

@@ -115,5 +115,9 @@ def load_model(name: str | Path | Model) -> Model:
         return read_config(path)
     if path.suffix == ".json":
         raise InputError(f"there is no file {text}; check the path")
+    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
+        hint = "(Hugging Face ids that are not in the catalog are not fetched: give the path of its config.json)"
+    else:
+        hint = "(or give the path of a config.json)"
     names = [n for known, record in _model_records().items() for n in (known, *(a.lower() for a in record.aliases))]
-    raise UnknownNameError("model", text, names, "(or give the path of a config.json)")
+    raise UnknownNameError("model", text, names, hint)

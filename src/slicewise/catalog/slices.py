@@ -54,7 +54,7 @@ def standard_slices(chip: Chip) -> tuple[Slice, ...]:
 
 def google_name(slice_: Slice) -> str:
     """Google's accelerator type, such as v5litepod-16 or v5p-8; "" where there is none."""
-    prefix = {"v4": "v4", "v5e": "v5litepod", "v5p": "v5p", "v6e": "v6e"}.get(slice_.chip.name)
+    prefix = {"v4": "v4", "v5e": "v5litepod", "v5p": "v5p", "v6e": "v6e", "tpu7x": "tpu7x"}.get(slice_.chip.name)
     return f"{prefix}-{slice_.n_chips * slice_.chip.cores_in_name}" if prefix else ""
 
 
