@@ -4,8 +4,9 @@
     python scripts/make_docs.py --figures    docs/frontier.svg and docs/breakdown.svg, too (needs the extra `figures`)
 
 A page shows a command and its output in a fence named `console`, one command a fence. Above it, a comment
-`<!-- keep: words | other words -->` keeps only the lines of the output that hold some of those words; `...` marks where
-lines are left out. Words that no line holds are an error, so that a page cannot go on about what is no longer printed.
+`<!-- keep: words | other words -->` keeps only the lines of the output that hold some of those words, however they are
+spaced; `...` marks where lines are left out. Words that no line holds are an error, so that a page cannot go on about
+what is no longer printed.
 
 Figures are not part of the pages: another version of the drawing library may place them differently, so that they are
 drawn on request, and a test compares only what they say.
@@ -27,7 +28,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import slicewise
 from slicewise.catalog.load import sources
 from slicewise.cli.main import main as command_line
 from slicewise.costs import collectives, decode, kv_cache, limits, memory, money, prefill, serving, weights
@@ -209,7 +209,7 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
 
 def _constants(found: list[Entry]) -> str:
     """The constants that the texts above name."""
-    values = {}
+    values: dict[str, Any] = {}
     for entry in found:
         for formula, _ in entry.variants:
             scope = formula.function.__globals__
@@ -281,11 +281,12 @@ def _again(match: re.Match[str]) -> str:
 
 def _kept(lines: list[str], wanted: list[str], command: str) -> Iterable[str]:
     """The lines that hold wanted words, with what belongs to them: wrapped words, a table's rule, a blank between."""
-    missing = [words for words in wanted if not any(words in line for line in lines)]
+    plain = [" ".join(line.split()) for line in lines]
+    missing = [words for words in wanted if not any(words in line for line in plain)]
     if missing:
         message = f"no line holds {missing}, printed by: {command}"
         raise ValueError(message)
-    keep = [any(words in line for words in wanted) for line in lines]
+    keep = [any(words in line for words in wanted) for line in plain]
     for i, (before, line) in enumerate(pairwise(lines), 1):
         is_wrapped = line.startswith("  ") and len(before) + 1 + len(line.split()[0]) > WIDTH
         is_rule = set(line) == {"─"}

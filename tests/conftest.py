@@ -1,6 +1,7 @@
 """Shared by all tests: hypothesis' profile, and how hypothesis makes the package's own types."""
 
 import math
+from types import MappingProxyType
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from slicewise.planner.deployment import Deployment
 from slicewise.spec.chip import Chip
 from slicewise.spec.model import Model
 from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
+from slicewise.spec.provenance import chosen
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Workload
 
@@ -29,8 +31,10 @@ settings.load_profile("repeatable")
 @st.composite
 def _made_up_models(draw: st.DrawFn) -> Model:
     n_kv_heads, group = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 16, 40])), draw(st.integers(1, 8))
+    sizes = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size")
     return Model(
         name="made-up",
+        provenance=MappingProxyType(dict.fromkeys(sizes, chosen("made up"))),
         n_layers=draw(st.integers(1, 128)),
         d_model=draw(st.integers(1, 128)) * 128,
         d_ff=draw(st.integers(1, 256)) * 128,

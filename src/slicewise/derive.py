@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from slicewise.errors import UnknownNameError
-from slicewise.units import show, unit_of
+from slicewise.errors import UnknownFactError, UnknownNameError
+from slicewise.units import plain, show, unit_of
 
 Values = dict[str, Any]
 Origins = Mapping[str, tuple[str, str]]
@@ -143,6 +143,11 @@ class _Spell(ast.NodeTransformer):
     def __init__(self, values: Mapping[str, Any], scope: Mapping[str, Any]) -> None:
         self.values, self.scope = values, scope
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in self.values:
+            return ast.Name(id=show_value(getattr(self.values[node.value.id], node.attr), unit_of(node.attr)))
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -247,8 +252,7 @@ class Derivation:
 def _plain_value(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [str(item) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
+    value = plain(value)
     return value if isinstance(value, int | float | str | type(None)) else str(value)
 
 
@@ -274,6 +278,7 @@ class Graph:
 
         Raises:
             UnknownNameError: a name is neither a formula nor an input.
+            UnknownFactError: an input that a formula needs is None.
         """
         known: Values = dict(inputs)
         for name in names:
@@ -286,7 +291,14 @@ class Graph:
         formula = self.formulas.get(name)
         if formula is None:
             raise UnknownNameError("number", name, [*self.formulas, *known])
-        known[name] = formula.function(*[self._fill(parameter, known) for parameter in formula.parameters])
+        values = [self._fill(parameter, known) for parameter in formula.parameters]
+        try:
+            known[name] = formula.function(*values)
+        except TypeError:
+            for parameter, value in zip(formula.parameters, values, strict=True):
+                if value is None:
+                    raise UnknownFactError(name, parameter) from None
+            raise
         return known[name]
 
     def inputs_of(self, name: str) -> frozenset[str]:
@@ -307,9 +319,11 @@ class Graph:
 
         Raises:
             UnknownNameError: the name is neither a formula nor an input.
+            UnknownFactError: it is, or rests on, an input that is None.
         """
         known: Values = dict(inputs)
-        self._fill(name, known)
+        if self._fill(name, known) is None:
+            raise UnknownFactError(name, name)
         return self._replay(name, known, inputs, origins, set())
 
     def _replay(

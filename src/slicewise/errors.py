@@ -1,10 +1,11 @@
 """What can go wrong, as exceptions.
 
     SlicewiseError
-    ├── InputError              the user's words are off; exit code 2, one line with the fix
-    │   ├── UnknownNameError    no such model, chip, slice or number
+    ├── InputError                 the user's words are off; exit code 2, one line with the fix
+    │   ├── UnknownNameError       no such model, chip, slice or number
+    │   ├── UnknownFactError       a number rests on a fact that is not known, such as a price
     │   └── UnsupportedModelError  a config.json that is not understood, named by its key
-    └── CatalogError            a data file of the package is wrong: a defect of ours
+    └── CatalogError               a data file of the package is wrong: a defect of ours
 
 What does not fit is no exception: it is a result with a reason (exit code 1).
 """
@@ -16,7 +17,10 @@ from collections.abc import Iterable
 
 
 class SlicewiseError(Exception):
-    """Root of every exception that slicewise raises on purpose."""
+    """Root of every exception that slicewise raises on purpose. Its message is one line, whatever the input held."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 class InputError(SlicewiseError):
@@ -32,6 +36,15 @@ class UnknownNameError(InputError):
         short = [known_name for known_name in names if "/" not in known_name][:24]
         offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(short)}"
         super().__init__(f"unknown {kind} '{name}': {offer}{' ' + hint if hint else ''}")
+
+
+class UnknownFactError(InputError):
+    """A number rests on a fact that is not known. The message names both, and how to give the fact."""
+
+    def __init__(self, name: str, fact: str, hint: str = "") -> None:
+        what = f"{name} rests on {fact}, which" if name != fact else name
+        super().__init__(f"{what} is not known here{'; ' + hint if hint else ''}")
+        self.name, self.fact = name, fact
 
 
 class UnsupportedModelError(InputError):

@@ -59,6 +59,8 @@ _EXAMPLES = {
     "count": "32",
     "fraction": "0.95",
 }
+_HUGE = 1e30
+"""No quantity that is read here comes near; sums and products of what is smaller stay finite."""
 _QUANTITY = re.compile(r"^\s*\$?\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
 
 
@@ -77,7 +79,7 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
         InputError: the text is not a finite quantity of that unit.
     """
     if isinstance(text, int | float) and not isinstance(text, bool):
-        value, suffix = float(text), ""
+        value, suffix = float(min(text, _HUGE)), ""
     else:
         match = _QUANTITY.match(str(text))
         if not match:
@@ -87,10 +89,13 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     if scale is None:
         known = ", ".join(s for s in list(_SCALES[unit])[:8] if s) or "a bare number"
         raise InputError(f"{what}: '{text}' has no unit known here ({known}); write for example {_EXAMPLES[unit]}")
-    if not math.isfinite(value):
-        raise InputError(f"{what}: '{text}' is not a finite number; write for example {_EXAMPLES[unit]}")
     # A reciprocal keeps decimal fractions exact: 15 / 1000 is 0.015, 15 * 0.001 may not be.
-    return value * scale if scale >= 1 else value / round(1 / scale)
+    base = value * scale if scale >= 1 else value / round(1 / scale)
+    if not abs(base) < _HUGE:
+        raise InputError(
+            f"{what}: '{str(text)[:40]}' is no finite, sensible number; write for example {_EXAMPLES[unit]}"
+        )
+    return base
 
 
 def parse_positive(text: str | float, unit: str, what: str) -> float:
@@ -204,7 +209,7 @@ def show_gib(value: float) -> str:
 
 def plain(value: object) -> object:
     """A number as JSON writes it: int where it is whole, float otherwise, None for what is unlimited or unknown."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, float):
         if not math.isfinite(value):

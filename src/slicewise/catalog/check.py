@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from slicewise.catalog.records import ChipRecord, ModelRecord, PriceRecord, SourceRecord
 from slicewise.errors import CatalogError
@@ -24,7 +25,7 @@ def check(file: str, key: str, entry: dict[str, Any]) -> None:
     Raises:
         CatalogError: a key is unknown or missing, a type is off, or a figure is not above zero.
     """
-    adapter: TypeAdapter[Any] = TypeAdapter(_RECORDS[file], config=ConfigDict(extra="forbid", strict=False))
+    adapter: TypeAdapter[Any] = TypeAdapter(_RECORDS[file])
     try:
         adapter.validate_python(entry)
     except ValidationError as error:
@@ -35,8 +36,8 @@ def check(file: str, key: str, entry: dict[str, Any]) -> None:
         if name in entry and entry[name] not in allowed:
             raise CatalogError(f"{file}: [{key}] {name}: {entry[name]} is none of {', '.join(allowed)}")
     for name, figure in _figures(entry):
-        if figure <= 0:
-            raise CatalogError(f"{file}: [{key}] {name}: {figure} is not above zero")
+        if not (figure > 0 and math.isfinite(figure)):
+            raise CatalogError(f"{file}: [{key}] {name}: {figure} is not a finite figure above zero")
 
 
 def _figures(entry: dict[str, Any]) -> list[tuple[str, float]]:

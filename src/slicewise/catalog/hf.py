@@ -30,6 +30,7 @@ _REFUSED = {
     "vision_config": "models with a vision or audio tower are not read yet",
 }
 _MISTRAL_WINDOW = 4096
+_LARGEST = 10**8
 
 
 def read_config(path: Path) -> Model:
@@ -43,11 +44,15 @@ def read_config(path: Path) -> Model:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a readable config.json") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: nested too deeply for a config.json; give the file of the model") from error
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg});"
             " mend or download it again"
         ) from error
+    except ValueError as error:
+        raise InputError(f"{path}: holds a number of too many digits; mend or download it again") from error
     if not isinstance(config, dict):
         raise InputError(f"{path}: holds a {type(config).__name__}, not an object; give a Hugging Face config.json")
     return model_from_config(config, path.parent.name if path.name == "config.json" else path.stem, str(path))
@@ -72,7 +77,7 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
             f"{origin}: model_type {named} is not supported yet; supported: {', '.join(FAMILIES)}"
         )
     for key, why in _REFUSED.items():
-        if config.get(key) not in _NEUTRAL and not (key == "layer_types" and set(config[key]) == {"full_attention"}):
+        if config.get(key) not in _NEUTRAL and not (key == "layer_types" and _all_full(config[key])):
             raise UnsupportedModelError(f"{origin}: {key}: {why}; remove the key to plan it as a dense model")
     if config.get("hidden_act", "silu") != "silu":
         raise UnsupportedModelError(
@@ -105,6 +110,10 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
     return Model(name=name, provenance=MappingProxyType(facts), **values)
 
 
+def _all_full(layer_types: Any) -> bool:
+    return isinstance(layer_types, list) and all(kind == "full_attention" for kind in layer_types)
+
+
 def _size(config: dict[str, Any], key: str, origin: str, default: int | None = None) -> int:
     value = config.get(key)
     if value is None:
@@ -112,7 +121,9 @@ def _size(config: dict[str, Any], key: str, origin: str, default: int | None = N
     if value is None:
         raise InputError(f"{origin}: {key} is missing; a {config['model_type']} config.json must give it")
     if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != default):
-        raise InputError(f"{origin}: {key} is {value!r}; it must be a whole number of at least 1")
+        raise InputError(f"{origin}: {key} is {str(value)[:40]}; it must be a whole number of at least 1")
+    if value > _LARGEST:
+        raise InputError(f"{origin}: {key} is above {_LARGEST:,}, more than any model has; check the file")
     return value
 
 

@@ -89,6 +89,28 @@ def find_chip(name: str) -> Chip:
     raise UnknownNameError("chip", name, names, "(`slicewise catalog chips` lists them)")
 
 
+def _config_path(text: str) -> Path | None:
+    """The config.json that a text names, itself or by its folder; None where it names no path.
+
+    Raises:
+        InputError: a folder without one, or a .json that is not there.
+    """
+    try:
+        path = Path(text).expanduser()
+        is_dir, is_file = path.is_dir(), path.is_file()
+        holds = is_dir and (path / "config.json").is_file()
+    except (OSError, RuntimeError, ValueError):
+        # No name that this system can have, such as one of another user or of thousands of characters.
+        return None
+    if is_dir and not holds:
+        raise InputError(f"{text} holds no config.json; give the folder of a Hugging Face model or the file itself")
+    if is_file or holds:
+        return path / "config.json" if holds else path
+    if path.suffix == ".json":
+        raise InputError(f"there is no file {text}; check the path")
+    return None
+
+
 def load_model(name: str | Path | Model) -> Model:
     """A model by catalog name or alias, or from a config.json or a folder that holds one.
 
@@ -106,15 +128,9 @@ def load_model(name: str | Path | Model) -> Model:
     for known, record in _model_records().items():
         if wanted == known or wanted in (alias.lower() for alias in record.aliases):
             return record.to_spec(known, sources())
-    path = Path(text).expanduser()
-    if path.is_dir():
-        path /= "config.json"
-        if not path.is_file():
-            raise InputError(f"{text} holds no config.json; give the folder of a Hugging Face model or the file itself")
-    if path.is_file():
+    path = _config_path(text)
+    if path is not None:
         return read_config(path)
-    if path.suffix == ".json":
-        raise InputError(f"there is no file {text}; check the path")
     if text.count("/") == 1 and not text.startswith((".", "/", "~")):
         hint = "(Hugging Face ids that are not in the catalog are not fetched: give the path of its config.json)"
     else:

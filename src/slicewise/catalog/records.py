@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
@@ -18,6 +18,8 @@ from slicewise.spec.provenance import Provenance, Source
 from slicewise.units import parse
 
 Sources = dict[str, Source]
+_STRICT = {"extra": "forbid"}
+"""Read by pydantic where `catalog.check` validates a record: unknown keys are refused."""
 _RATE_UNITS = {
     "FLOP/s": "FLOP/s",
     "OP/s": "FLOP/s",
@@ -34,6 +36,7 @@ _BASE_UNIT = {**_RATE_UNITS, "GB": "B", "GiB": "B", "us": "s"}
 class SourceRecord:
     """A document."""
 
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
     title: str
     url: str
     date: str
@@ -47,6 +50,7 @@ class SourceRecord:
 class Quantity:
     """A figure as its source prints it."""
 
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
     value: float
     unit: str
     source: str
@@ -66,6 +70,7 @@ class Quantity:
 class ChipRecord:
     """One chip of chips.toml."""
 
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
     title: str
     kind: str
     aliases: list[str]
@@ -153,6 +158,8 @@ class ChipRecord:
 class PriceRecord:
     """One quote of prices.toml."""
 
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+
     chip: str
     usd_per_chip_hour: float
     provider: str
@@ -177,6 +184,8 @@ class PriceRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRecord:
     """One model of models.toml."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
 
     aliases: list[str]
     source: str

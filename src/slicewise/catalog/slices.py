@@ -10,7 +10,8 @@ from slicewise.errors import InputError, UnknownNameError
 from slicewise.spec.chip import Chip
 from slicewise.spec.topology import Slice
 
-_MACHINE = re.compile(r"^(ct[\w]+|tpu7x)-(?:hightpu|standard)-(\d+)t$")
+_COUNT = r"[0-9]{1,6}"
+_MACHINE = re.compile(rf"^(ct[a-z0-9]+|tpu7x)-(?:hightpu|standard)-({_COUNT})t$")
 
 
 def load_slice(name: str | Slice) -> Slice:
@@ -32,13 +33,13 @@ def load_slice(name: str | Slice) -> Slice:
     if ":" in text:
         chip_name, _, topology = text.partition(":")
         chip = find_chip(chip_name)
-        if re.fullmatch(r"\d+", topology):
+        if re.fullmatch(_COUNT, topology):
             return _by_count(chip, int(topology), text)
-        if re.fullmatch(r"\d+(x\d+)+", topology):
+        if re.fullmatch(rf"{_COUNT}(x{_COUNT}){{1,3}}", topology):
             return _by_shape(chip, tuple(int(side) for side in topology.split("x")), text)
         raise InputError(f"--slice '{name}': write chip and topology, such as {_example(chip)}")
     chip_name, _, count = text.rpartition("-")
-    if chip_name and count.isdigit():
+    if chip_name and re.fullmatch(_COUNT, count):
         try:
             chip = find_chip(chip_name)
         except UnknownNameError:

@@ -70,7 +70,7 @@ def switch_all_gather_bytes_per_s(domain: Domain) -> float:
     inside = min(domain.n_chips, domain.domain_chips)
     nodes = max(1, domain.n_chips // domain.domain_chips)
     inside_s_per_byte = (inside - 1) / (inside * domain.link_bytes_per_s)
-    across_s_per_byte = (nodes - 1) / (nodes * (domain.node_bytes_per_s or np.inf))
+    across_s_per_byte = (nodes - 1) / (nodes * domain.node_bytes_per_s)
     return 1.0 / max(inside_s_per_byte, across_s_per_byte)
 
 
@@ -89,7 +89,7 @@ def switch_all_to_all_bytes_per_s(domain: Domain, kv_batch_shards: Real) -> Real
     nodes = max(1, domain.n_chips // domain.domain_chips)
     inside = max(1.0, kv_batch_shards / nodes)
     inside_s_per_byte = (kv_batch_shards - 1) / (kv_batch_shards**2 * domain.link_bytes_per_s)
-    share = (domain.node_bytes_per_s or np.inf) / domain.domain_chips
+    share = domain.node_bytes_per_s / domain.domain_chips
     across_s_per_byte = 0.0 if nodes == 1 else (1 - inside / kv_batch_shards) / (kv_batch_shards * share)
     return 1.0 / max(inside_s_per_byte, across_s_per_byte)
 

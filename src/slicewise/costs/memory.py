@@ -15,9 +15,6 @@ LOGIT_BYTES = 4.0
 HALF_BYTE = 0.5
 """Bytes are whole: what is over by less than this is a rounding error of the sum, and fits. [B]"""
 
-TINY = 1e-300
-"""Stands for a divisor of zero."""
-
 
 def activation_bytes_per_sequence(vocab_size: Real, d_ff: Real, activation_bytes_per_element: Real) -> Real:
     """Peak decode activations of one sequence: float32 logits 4 V, and the MLP's gate and up 2 b_a F. [B]"""
@@ -80,7 +77,7 @@ def max_batch_whole(
     """
     room = kv_budget_bytes + HALF_BYTE - (full_rounds + 1) * kv_batch_shards * kv_bytes_per_sequence
     more = np.minimum(
-        np.floor(room / np.maximum(activation_bytes_per_sequence, TINY)), (full_rounds + 1) * kv_batch_shards
+        np.floor(room / np.maximum(activation_bytes_per_sequence, HALF_BYTE)), (full_rounds + 1) * kv_batch_shards
     )
     return np.maximum(np.maximum(full_rounds * kv_batch_shards, more), 0.0)
 

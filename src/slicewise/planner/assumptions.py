@@ -54,7 +54,7 @@ def _network(deployment: Deployment) -> list[str]:
     if deployment.conventions.ici == "ring":
         return ["Every mesh axis is taken as a full ring, without hops or AllToAlls (--ici ring)."]
     if deployment.slice.domain:
-        known = deployment.slice.domain.node_bytes_per_s is not None
+        known = deployment.slice.chip.node_bytes_per_s is not None
         across = (
             ""
             if known or deployment.slice.n_chips <= deployment.slice.domain.domain_chips

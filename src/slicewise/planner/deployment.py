@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from slicewise.derive import Derivation, Graph, Origins, Values
-from slicewise.errors import InputError
+from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
 from slicewise.spec.chip import Price
@@ -22,6 +22,12 @@ from slicewise.spec.workload import Workload
 from slicewise.units import show
 
 MODEL_SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "attention_window")
+
+_GIVE = {
+    "usd_per_chip_hour": "give --price",
+    "dcn_bytes_per_s_per_chip": "give --network",
+    "requests_per_s": "give --rate",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +142,12 @@ class Deployment:
 
         Raises:
             UnknownNameError: no such quantity.
+            UnknownFactError: it rests on a fact that is not known, such as a price.
         """
-        return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
+        try:
+            return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
+        except UnknownFactError as error:
+            raise UnknownFactError(error.name, error.fact, _GIVE.get(error.fact, "")) from None
 
     def with_(self, **changes: Any) -> Deployment:
         """The same deployment with some parts changed."""

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from slicewise.catalog.slices import load_slice
 from slicewise.derive import Derivation
+from slicewise.errors import InputError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.prefill import Prefill, prefill_of
 from slicewise.planner.question import Flags, ask
@@ -79,8 +80,11 @@ class Disaggregation:
         """The derivation of a number; of the server ratio when none is named.
 
         Raises:
+            InputError: it does not fit.
             UnknownNameError: no such number.
         """
+        if not self.fits:
+            raise InputError(f"what does not fit has no servers to explain: {self.reason}")
         wanted = name or "prefill_servers_per_decode_server"
         if wanted in ("handoff_s", "handoff_bytes_per_s") or wanted == "prefill_s":
             return self.prefill.explain(wanted)

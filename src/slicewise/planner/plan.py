@@ -152,19 +152,21 @@ def plan_of(question: Question) -> Plan:
 
 def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
     found, rejected = [], []
+    refusal: InputError | None = None
     for precision in question.precisions:
         for slice_ in question.slices:
             try:
                 deployment = question.deployment(slice_, precision)
             except InputError as error:
-                if len({s.chip.name for s in question.slices}) == 1 and len(question.precisions) == 1:
-                    raise
+                refusal = error
                 rejected.append(_rejected(slice_, precision, Verdict(reason=feasible.COMPUTE, detail=str(error))))
                 continue
             searched = search(deployment, question.limits, question.objective, question.batch)
             found.append(searched)
             if not searched.verdict.fits:
                 rejected.append(_rejected(slice_, precision, searched.verdict))
+    if refusal and not found:
+        raise refusal
     return _comparable(question, found, rejected), rejected
 
 

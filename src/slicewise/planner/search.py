@@ -64,7 +64,11 @@ def search(deployment: Deployment, limits: Limits, objective: str, batch: int | 
     most = int(ledger["max_batch"])
     batches = np.array([float(batch)]) if batch else _batches(deployment, most)
     if limits.tpot_s is not None:
-        batches = _within(deployment, batches, limits.tpot_s)
+        kept = _within(deployment, batches, limits.tpot_s)
+        if not kept.size and batches[0] > 1 and not batch:
+            # Not even one round of the batch shards is quick enough: fewer sequences may be.
+            kept = _within(deployment, np.arange(1.0, batches[0]), limits.tpot_s)
+        batches = kept
     step_s = np.asarray(deployment.value("step_s", batch=batches), dtype=np.float64)
     if not batches.size:
         return _none(deployment, _tpot_verdict(deployment, limits.tpot_s or 0.0, batch or 1))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from slicewise.derive import Derivation
+from slicewise.errors import InputError
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict, memory_verdict
@@ -16,7 +17,7 @@ from slicewise.planner.question import Flags, Question, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.spec.model import Model
-from slicewise.units import plain
+from slicewise.units import plain, unit_of
 
 LEDGER = (
     "n_params",
@@ -101,9 +102,12 @@ class Step:
         """The derivation of a number; of the step time when none is named.
 
         Raises:
+            InputError: a time, a rate or a price of what does not fit.
             UnknownNameError: no such number.
         """
         wanted = OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
+        if not self.fits and unit_of(wanted) in ("s", "1/s", "USD"):
+            raise InputError(f"{wanted} has no value where the batch does not fit: {self.reason}")
         if wanted == "knee_batch":
             return explain_knee(self.deployment)
         return self.deployment.explain(wanted, batch=self.batch)

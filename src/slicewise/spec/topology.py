@@ -37,13 +37,13 @@ class Domain:
         n_chips: GPUs in all.
         domain_chips: GPUs of one scale-up domain.
         link_bytes_per_s: scale-up bandwidth of one GPU, one way. [B/s]
-        node_bytes_per_s: what leaves one domain, one way; None where it is not known. [B/s]
+        node_bytes_per_s: what leaves one domain, one way; inf where it is not known, and left out. [B/s]
     """
 
     n_chips: int
     domain_chips: int
     link_bytes_per_s: float
-    node_bytes_per_s: float | None
+    node_bytes_per_s: float
 
     def __str__(self) -> str:
         nodes = max(1, self.n_chips // self.domain_chips)
@@ -93,7 +93,7 @@ class Slice:
             n_chips=self.n_chips,
             domain_chips=self.chip.domain_chips,
             link_bytes_per_s=self.chip.link_bytes_per_s,
-            node_bytes_per_s=self.chip.node_bytes_per_s,
+            node_bytes_per_s=math.inf if self.chip.node_bytes_per_s is None else self.chip.node_bytes_per_s,
         )
 
     @property

@@ -1,0 +1,45 @@
+"""Limits of a slice, as the planner puts them together."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slicewise
+from slicewise.spec.topology import Slice
+
+
+@given(slice_=..., batch=st.none() | st.integers(1, 1000), ici=st.sampled_from(["auto", "ring", "none"]))
+def test_limits_are_there_for_every_slice(slice_: Slice, batch: int | None, ici: str) -> None:
+    found = slicewise.limits("llama-3-8b", slice=slice_, batch=batch, ici=ici)
+    json.dumps(found.to_dict(), allow_nan=False)
+    quiet = ici == "none" or slice_.n_chips == 1
+    assert (found.model_parallel_limit_flops_bound is None) == quiet
+    assert (found.model_parallel_limit_hbm_bound is None) == quiet
+    assert found.kv_head_shards * found.kv_batch_shards == found.model_parallel_ways == slice_.n_chips
+    assert found.fits
+
+
+# Question 0.9 of chapter 8: 26 ways with the book's two rings; 13.1 with the two lines that a 4x8 has.
+@pytest.mark.parametrize(("ici", "ways"), [("ring", 26.2), ("auto", 13.1)])
+def test_ways_of_question_9(ici: str, ways: float) -> None:
+    found = slicewise.limits("llama-3-70b", slice="v5e:4x8", batch=64, ici=ici)
+    assert found.model_parallel_limit_flops_bound == pytest.approx(ways, rel=2e-3)
+    assert found.gate_matmul_hbm_s == pytest.approx(17.90e-6, rel=1e-3)
+    assert found.gate_matmul_flops_s == pytest.approx(4.77e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "compute", "critical"), [("bf16", "bf16", 240.24), ("int8", "bf16", 120.12), ("int8", "int8", 240.24)]
+)
+def test_critical_batches_of_question_4(weights: str, compute: str, critical: float) -> None:
+    found = slicewise.limits("llama-3-70b", slice="v5e:4x4", weights=weights, compute=compute)
+    assert found.critical_batch == pytest.approx(critical, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["", "critical_batch", "model_parallel_limit_hbm_bound", "max_batch", "knee_batch"])
+def test_numbers_are_explained_at_the_batch(name: str) -> None:
+    found = slicewise.limits("llama-3-70b", slice="v5e:4x4", weights="int8", batch=64)
+    assert found.explain(name).value == pytest.approx(getattr(found, name or "critical_batch"))
+    assert found.explain("model_parallel_ways").value == 16
