@@ -219,7 +219,7 @@ def test_an_input_that_wins_is_explained_as_a_fact() -> None:
 
 def test_a_function_without_a_plain_return_is_no_formula() -> None:
     with pytest.raises(TypeError, match="no_formula is not a formula"):
-        Graph.of({"no_formula": no_formula}).explain("no_formula", {"tokens": 1.0}, {})
+        _ = Graph.of({"no_formula": no_formula}).formulas["no_formula"].text
 
 
 def test_a_derivation_is_json() -> None:

@@ -189,7 +189,7 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "where":
             test, then, other = node.args
             return ast.IfExp(test=test, body=then, orelse=other)
-        if node.args and isinstance(node.args[0], ast.GeneratorExp):
+        if len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.GeneratorExp):
             # A lone generator needs no brackets of its own.
             node.args[0] = ast.Name(id=ast.unparse(node.args[0])[1:-1])
         elif isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
@@ -241,7 +241,8 @@ class Derivation:
     def to_dict(self) -> dict[str, Any]:
         """The derivation as JSON-ready data."""
         found: dict[str, Any] = {"name": self.name, "value": _plain_value(self.value), "unit": self.unit}
-        for key in ("meaning", "formula", "numbers", "computed_by", "origin", "source"):
+        told = isinstance(self.value, tuple | list)  # a list's origin is the list itself, in lines
+        for key in ("meaning", "formula", "numbers", "computed_by", "source", *(() if told else ("origin",))):
             if getattr(self, key):
                 found[key] = getattr(self, key)
         if self.parts:
@@ -290,7 +291,7 @@ class Graph:
             return known[name]
         formula = self.formulas.get(name)
         if formula is None:
-            raise UnknownNameError("number", name, [*self.formulas, *known])
+            raise UnknownNameError("number", name, [*self.formulas, *known], "(--json prints the names)")
         values = [self._fill(parameter, known) for parameter in formula.parameters]
         try:
             known[name] = formula.function(*values)

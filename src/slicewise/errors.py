@@ -15,6 +15,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_FEW = 40
+
 
 class SlicewiseError(Exception):
     """Root of every exception that slicewise raises on purpose. Its message is one line, whatever the input held."""
@@ -33,8 +35,9 @@ class UnknownNameError(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        short = [known_name for known_name in names if "/" not in known_name][:24]
-        offer = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(short)}"
+        short = [known_name for known_name in names if "/" not in known_name]
+        few = f"known: {', '.join(short)}" if len(short) <= _FEW else f"{len(short)} are known"
+        offer = f"did you mean {' or '.join(near)}?" if near else few
         super().__init__(f"unknown {kind} '{name}': {offer}{' ' + hint if hint else ''}")
 
 

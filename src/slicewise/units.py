@@ -61,6 +61,7 @@ _EXAMPLES = {
 }
 _HUGE = 1e30
 """No quantity that is read here comes near; sums and products of what is smaller stay finite."""
+_NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s")
 _QUANTITY = re.compile(r"^\s*\$?\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
 
 
@@ -71,20 +72,23 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     (0.015, 16000000000.0, 50000000000.0, 70000000000.0)
 
     Args:
-        text: such as "15ms"; a bare number is in the base unit.
+        text: such as "15ms". A number is in the base unit; a text of a time, bytes or a rate must name its unit.
         unit: the base unit that is wanted: s, B, B/s, FLOP/s, USD, params, tokens, count, fraction, request/s.
         what: the flag or field, for the error message.
 
     Raises:
         InputError: the text is not a finite quantity of that unit.
     """
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    is_number = isinstance(text, int | float) and not isinstance(text, bool)
+    if is_number:
         value, suffix = float(min(text, _HUGE)), ""
     else:
         match = _QUANTITY.match(str(text))
         if not match:
             raise InputError(f"{what}: '{text}' is not a quantity; write for example {_EXAMPLES[unit]}")
         value, suffix = float(match[1].replace(",", "").replace("_", "")), match[2]
+    if unit in _NEEDS_UNIT and not suffix and not is_number:
+        raise InputError(f"{what}: '{text}' has no unit; write for example {_EXAMPLES[unit]}")
     scale = 1.0 if not suffix else _SCALES[unit].get(suffix)
     if scale is None:
         known = ", ".join(s for s in list(_SCALES[unit])[:8] if s) or "a bare number"
@@ -163,7 +167,7 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 _EXACT_BELOW_BYTES = 10e6
 _STEPS: dict[str, list[tuple[float, str]]] = {
-    "s": [(1.0, "s"), (MS, "ms"), (US, "us"), (1e-9, "ns")],
+    "s": [(1.0, "s"), (MS, "ms"), (US, "µs"), (1e-9, "ns")],
     "B": [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
     "B/s": [(1e12, "TB/s"), (GB, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
     "FLOP": [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP")],

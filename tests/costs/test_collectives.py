@@ -17,12 +17,12 @@ from slicewise.costs.collectives import (
     switch_all_gather_latency_s,
     switch_all_to_all_bytes_per_s,
     switch_all_to_all_latency_s,
-    switch_axis_bytes_per_s,
+    switch_one_axis_bytes_per_s,
     torus_all_gather_bytes_per_s,
     torus_all_gather_latency_s,
     torus_all_to_all_bytes_per_s,
     torus_all_to_all_latency_s,
-    torus_axis_bytes_per_s,
+    torus_one_axis_bytes_per_s,
 )
 from slicewise.spec.topology import Axis, Domain
 
@@ -85,7 +85,7 @@ def test_an_all_to_all_over_several_axes_is_bound_by_the_longest_and_the_slowest
 
 
 def test_the_fastest_axis_stands_for_one() -> None:
-    assert torus_axis_bytes_per_s((LINE, RING)) == 2 * LINK
+    assert torus_one_axis_bytes_per_s((LINE, RING)) == 2 * LINK
 
 
 AXES = st.lists(
@@ -129,7 +129,7 @@ def test_gpus_of_one_domain_gather_and_exchange_at_their_links(n: int) -> None:
     assert volume / switch_all_to_all_bytes_per_s(gpus(n), n) == pytest.approx(
         volume * (n - 1) / (n**2 * link), rel=1e-12
     )
-    assert switch_axis_bytes_per_s(gpus(n)) == link
+    assert switch_one_axis_bytes_per_s(gpus(n)) == link
 
 
 def test_across_nodes_the_slower_of_links_and_egress_decides() -> None:

@@ -112,7 +112,7 @@ def test_the_formula_as_written_computes_the_value(key: tuple[str, str]) -> None
 
 
 NUMBER = re.compile(
-    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?) ?(ns|us|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|/s)?(?![\w.])"
+    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?) ?(ns|µs|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|/s)?(?![\w.])"
 )
 
 
@@ -120,7 +120,7 @@ def as_number(match: re.Match[str]) -> str:
     text, suffix = match[1], match[2] or ""
     if not suffix:
         return text.replace(",", "")
-    unit = "s" if suffix in ("ns", "us", "ms", "s") else "B/s" if suffix.endswith("B/s") else "B"
+    unit = "s" if suffix in ("ns", "µs", "ms", "s") else "B/s" if suffix.endswith("B/s") else "B"
     if suffix == "/s":
         unit = "request/s"
     elif "FLOP" in suffix:

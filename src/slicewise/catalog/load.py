@@ -85,8 +85,7 @@ def find_chip(name: str) -> Chip:
     for chip in chips().values():
         if wanted == chip.name or wanted in chip.aliases:
             return chip
-    names = [n for chip in chips().values() for n in (chip.name, *chip.aliases)]
-    raise UnknownNameError("chip", name, names, "(`slicewise catalog chips` lists them)")
+    raise UnknownNameError("chip", name, chips(), "(`slicewise catalog chips` lists them and their aliases)")
 
 
 def _config_path(text: str) -> Path | None:

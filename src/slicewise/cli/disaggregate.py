@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, model, options
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
 
 
-@click.command()
+@command()
 @model
 @options("slice", "prefill_slice", *PLACE[1:], *LENGTHS, "tpot", "ttft", "rate", "price", "network", *COUNTED, *SHOWN)
 def disaggregate(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:

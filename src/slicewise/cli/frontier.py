@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slicewise.cli.options import COUNTED, PLACE, SHOWN, given, model, options
+from slicewise.cli.options import COUNTED, PLACE, SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
 
 if TYPE_CHECKING:
     from slicewise.planner.frontier import Frontier
 
 
-@click.command()
+@command()
 @model
-@options(*PLACE, "isl", "osl", "contexts", "tpot", *COUNTED, "out", *SHOWN)
+@options(*PLACE, "isl", "osl", "contexts", "tpot", *COUNTED, "out", *SHOWN, unused=("mfu",))
 def frontier(
     model: str, *, out: Path | None, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any
 ) -> None:

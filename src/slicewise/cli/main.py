@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,9 @@ def main(words: Sequence[str] | None = None) -> None:
     Exit codes: 0 an answer; 1 it does not fit; 2 bad input, with one line that names the fix.
     """
     argv = list(sys.argv[1:] if words is None else words)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal without the signs of products and microseconds shows a question mark, not a traceback.
+        sys.stdout.reconfigure(errors="replace")
     try:
         code = app.main(argv, prog_name="slicewise", standalone_mode=False)
         sys.stdout.flush()
@@ -79,7 +83,9 @@ def main(words: Sequence[str] | None = None) -> None:
         code = BAD_INPUT
     except click.ClickException as error:
         command = f"slicewise {argv[0]}" if argv[:1] and argv[0] in COMMANDS else "slicewise"
-        code = _complain(f"{error.format_message().rstrip('.')} (see {command} --help)")
+        took = isinstance(error, click.MissingParameter) and "--explain" in argv
+        why = "; --explain takes the word after it as its NAME: put MODEL first" if took else ""
+        code = _complain(f"{error.format_message().rstrip('.')}{why} (see {command} --help)")
     except click.Abort:
         code = _complain("stopped")
     except BrokenPipeError:

@@ -20,15 +20,20 @@ Decorator = Callable[[Command], Command]
 _DTYPES = "bf16 fp16 fp32 int8 fp8 int4 fp4"
 
 
-def _option(*names: str, help: str, **kwargs: Any) -> Decorator[Any]:  # noqa: A002 - click's own word
-    return click.option(*names, help=help, **kwargs)
+EPILOG = """MODEL is a name of `slicewise catalog models`, or the path of a Hugging Face config.json or of its folder.
+Exit code: 0 an answer, 1 it does not fit, 2 bad input."""
+
+
+def _option(*names: str, help: str, **kwargs: Any) -> Callable[[bool], Decorator[Any]]:  # noqa: A002 - click's own word
+    """A flag, hidden from the help of a command that takes it for the sake of one vocabulary but has no use for it."""
+    return lambda hidden: click.option(*names, help=help, hidden=hidden, **kwargs)
 
 
 def _words(name: str) -> str:
     return " | ".join(CHOICES[name])
 
 
-_DECLARED: dict[str, Decorator[Any]] = {
+_DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "slice": _option(
         "--slice", "--topology", "slice", multiple=True, help="Chip and slice: v5e:4x4, v6e-8, v5p-8 (4 chips), h100:8."
     ),
@@ -41,7 +46,8 @@ _DECLARED: dict[str, Decorator[Any]] = {
     "context": _option("--context", help="Context tokens that a sequence holds; sets it outright."),
     "contexts": _option("--context", "contexts", multiple=True, help="Context tokens. Repeatable: one line each."),
     "batch": _option(
-        "--batch", "--max-num-seqs", "batch", help="Sequences in a decode step.  [default: the most that fit]"
+        "--batch", "--max-num-seqs", "batch",
+        help="Sequences in a decode step.  [default: plan chooses; memory 1; else the most that fit]",
     ),
     "tpot": _option("--tpot", help="Limit on the time per output token, such as 15ms."),
     "ttft": _option("--ttft", help="Limit on the time to the first token, such as 2s."),
@@ -88,13 +94,23 @@ model = click.argument("model", metavar="MODEL")
 """Catalog name, or path of a config.json or of a folder that holds one."""
 
 
-def options(*names: str) -> Decorator[Any]:
-    """Declare the named flags on a command, in this order."""
+def command(name: str | None = None) -> Callable[..., click.Command]:
+    """Declare a command about a MODEL."""
+    return click.command(name, epilog=EPILOG)
 
-    def declare(command: Command) -> Command:
+
+def options(*names: str, unused: tuple[str, ...] = ()) -> Decorator[Any]:
+    """Declare the named flags on a command, in this order.
+
+    Args:
+        names: flags of the table above.
+        unused: those that the command takes, so that one set of flags serves every command, but has no use for.
+    """
+
+    def declare(function: Command) -> Command:
         for name in reversed(names):
-            command = _DECLARED[name](command)
-        return command
+            function = _DECLARED[name](name in unused)(function)
+        return function
 
     return declare
 

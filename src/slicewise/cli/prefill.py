@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from slicewise.cli.options import COUNTED, PLACE, SHOWN, given, model, options
+from slicewise.cli.options import COUNTED, PLACE, SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
 
 
-@click.command()
+@command()
 @model
 @options(*PLACE, "isl", "price", *COUNTED, *SHOWN)
 def prefill(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:

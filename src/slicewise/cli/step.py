@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, model, options
+from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
 
 
-@click.command()
+@command()
 @model
-@options(*PLACE, *LENGTHS, "price", *COUNTED, *SHOWN)
+@options(*PLACE, *LENGTHS, "price", *COUNTED, *SHOWN, unused=("mfu",))
 def step(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """One decode step of MODEL: memory, terms, what binds, throughput and cost."""
     from slicewise.planner.step import step as answer  # noqa: PLC0415 - only the command that runs is loaded

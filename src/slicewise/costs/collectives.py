@@ -55,7 +55,7 @@ def torus_all_to_all_latency_s(kv_batch_axes: tuple[Axis, ...], hop_s: Real) -> 
     return hop_s * sum(axis_hops(axis) for axis in kv_batch_axes)
 
 
-def torus_axis_bytes_per_s(ici_axes: tuple[Axis, ...]) -> float:
+def torus_one_axis_bytes_per_s(ici_axes: tuple[Axis, ...]) -> float:
     """Bandwidth of one mesh axis, the fastest. [B/s]"""
     return max(axis_bytes_per_s(axis) for axis in ici_axes)
 
@@ -99,7 +99,7 @@ def switch_all_to_all_latency_s(domain: Domain, hop_s: Real) -> Real:
     return hop_s * (1.0 if domain.n_chips <= domain.domain_chips else 2.0)
 
 
-def switch_axis_bytes_per_s(domain: Domain) -> float:
+def switch_one_axis_bytes_per_s(domain: Domain) -> float:
     """Scale-up bandwidth of one GPU. [B/s]"""
     return domain.link_bytes_per_s
 

@@ -51,12 +51,12 @@ def gate_matmul_ici_s(all_gather_bytes: Real, all_gather_bytes_per_s: Real, all_
     return collective_s(all_gather_bytes, all_gather_bytes_per_s, all_gather_latency_s)
 
 
-def gate_matmul_ici_one_axis_s(all_gather_bytes: Real, axis_bytes_per_s: Real) -> Real:
+def gate_matmul_ici_one_axis_s(all_gather_bytes: Real, one_axis_bytes_per_s: Real) -> Real:
     """Collective of one gate matmul, over one axis, bandwidth alone. [s]
 
     Source: scaling-book-applied-inference
     """
-    return all_gather_bytes / axis_bytes_per_s
+    return all_gather_bytes / one_axis_bytes_per_s
 
 
 def gate_matmul_hbm_s(

@@ -21,7 +21,7 @@ def assumptions(deployment: Deployment, *, batch: int | None = None) -> tuple[st
         f"Memory granted: {granting(deployment)}.",
         "All weights are read in each step, the input embedding too.",
         *_network(deployment),
-        *_model(deployment),
+        *model_notes(deployment),
     ]
     if deployment.params is not None:
         sentences.append(f"{deployment.params:,.0f} parameters are given, not the exact count.")
@@ -65,7 +65,8 @@ def _network(deployment: Deployment) -> list[str]:
     return [f"Network: {axes}, {show(deployment.slice.chip.hop_s, 's')} a hop."]
 
 
-def _model(deployment: Deployment) -> list[str]:
+def model_notes(deployment: Deployment) -> list[str]:
+    """Where the model does not suit the slice or the context."""
     model, n_chips, longest = deployment.model, deployment.slice.n_chips, deployment.workload.capacity_context_tokens
     found = []
     if longest > model.max_context_tokens:

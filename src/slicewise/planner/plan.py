@@ -44,7 +44,7 @@ class Plan:
         recommended: the plan to take; None where nothing is feasible.
         candidates: the best batch of every feasible slice and precision, best objective first.
         smallest: the fewest chips that meet the limits, at their best batch.
-        fastest: the lowest step of all, at batch 1 or the batch asked for.
+        fastest: the lowest step of all, at the batch asked for or the fewest sequences that are offered.
         highest_throughput: the most tokens per chip within the limits.
         runner_up: the best candidate on another slice or precision.
         rejected: refused candidates, in the order tried.
@@ -207,7 +207,7 @@ def _why(question: Question) -> str:
         "latency": "lowest step",
         "throughput": "most tokens per chip",
     }[question.objective]
-    return f"{goal}; of plans within 1 % of it the lowest step, then the fewest chips"
+    return f"the {goal}; of plans within 1 % of it the lowest step, then the fewest chips"
 
 
 def _smallest(candidates: Sequence[Option]) -> Option | None:

@@ -182,9 +182,14 @@ def listed(words: object) -> list[object]:
 
 def _slices(flags: Flags) -> tuple[tuple[Slice, ...], bool]:
     named = listed(flags.get("slice"))
+    chips = [find_chip(str(name)) for name in listed(flags.get("chip"))]
     if named:
-        return tuple(load_slice(name) for name in named), True  # type: ignore[arg-type]
-    chips = [find_chip(str(name)) for name in listed(flags.get("chip")) or [DEFAULT_CHIP]]
+        slices = tuple(load_slice(name) for name in named)  # type: ignore[arg-type]
+        strays = [slice_.name for slice_ in slices if chips and slice_.chip.name not in {chip.name for chip in chips}]
+        if strays:
+            raise InputError(f"--slice {strays[0]} is of another chip than --chip; leave --chip out")
+        return slices, True
+    chips = chips or [find_chip(DEFAULT_CHIP)]
     return tuple(
         s for chip in dict.fromkeys(chip.name for chip in chips) for s in standard_slices(all_chips()[chip])
     ), False

@@ -27,7 +27,7 @@ _NETWORK = (
     "all_gather_latency_s",
     "all_to_all_bytes_per_s",
     "all_to_all_latency_s",
-    "axis_bytes_per_s",
+    "one_axis_bytes_per_s",
 )
 
 

@@ -20,9 +20,18 @@ def book_document(answers: Sequence[Answer]) -> Document:
         rows = list(group)
         blocks.append(Heading(f"{question}  {rows[0]['title']}"))
         blocks.append(Table("", _HEADER, [_row(row) for row in rows], left=(0, 2, 4)))
-        blocks.append(Items("Why they differ", [f"{row['quantity']}: {row['why']}" for row in rows if row["why"]]))
+        blocks.append(Items("Why they differ", _whys(rows)))
         blocks.append(Line(""))
     return [*blocks, Heading(_total(answers))]
+
+
+def _whys(rows: Sequence[Answer]) -> list[str]:
+    """Each reason once, with the quantities that it explains."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["why"]:
+            reasons.setdefault(row["why"], []).append(row["quantity"])
+    return [f"{'; '.join(quantities)}: {why}" for why, quantities in reasons.items()]
 
 
 def _row(answer: Answer) -> list[str]:

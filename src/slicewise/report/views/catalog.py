@@ -89,6 +89,7 @@ def price_rows() -> list[dict[str, Any]]:
             "date": quote.date,
             "is_default": index == 0,
             "source": quote.provenance.document,
+            "source_key": quote.provenance.source.key if quote.provenance.source else "",
         }
         for chip, quotes in prices().items()
         for index, quote in enumerate(quotes)
@@ -188,14 +189,13 @@ def _prices() -> Document:
             row["tier"],
             row["date"],
             "yes" if row["is_default"] else "",
-            row["source"],
+            row["source_key"],
         ]
         for row in price_rows()
     ]
-    return [
-        Heading("Prices (the first quote of a chip is its default)"),
-        Table("", header, rows, left=(0, 2, 3, 4, 5, 6, 7)),
-    ]
+    found = list(dict.fromkeys(f"{row['source_key']}: {row['source']}" for row in price_rows()))
+    title = Heading("Prices (the first quote of a chip is its default)")
+    return [title, Table("", header, rows, left=(0, 2, 3, 4, 5, 6, 7)), Items("Sources", found)]
 
 
 def _printed(chip: Chip, key: str) -> str:

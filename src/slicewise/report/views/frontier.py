@@ -23,6 +23,9 @@ def frontier_document(frontier: Frontier) -> Document:
         times = [ms(columns[name][index]) for name in ("param_load_s", "kv_load_s", "matmul_s", "ici_s")]
         cells = [f"{context:,.0f}", f"{batch:,.0f}", ms(columns["step_s"][index])]
         rows.append([*cells, rate(columns["tokens_per_s_per_chip"][index]), *times])
+    if not frontier.fits:
+        reasons = [f"{context:,} tokens: {reason}" for context, reason in frontier.reasons.items()]
+        return [Heading(f"{frontier.model} on {frontier.slice}: does not fit"), Items("Why not", reasons)]
     header = ["context", "batch", "step", "tok/s per chip", "parameters", "KV cache", "FLOPs", "network"]
     largest = ", ".join(f"{most} at {context:,}" for context, most in frontier.max_batch.items())
     return [
@@ -51,7 +54,7 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
             frontier.columns,
             context_tokens=deployment.workload.context_tokens,
             title=f"Where a decode step's time goes: {name}",
-            subtitle=subtitle,
+            subtitle=f"{deployment.workload.context_tokens:,.0f} tokens of context; {subtitle}",
             critical_batch=frontier.critical_batch,
         ),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from slicewise.planner.limits import ServingLimits
 from slicewise.report.document import Document, Heading, Table
-from slicewise.report.views.step import knee
 from slicewise.report.views.words import assumed, ms
 from slicewise.units import show
 
@@ -14,24 +13,24 @@ def limits_document(limits: ServingLimits) -> Document:
     ways = limits.model_parallel_ways
     rows = [
         ["critical batch", show(limits.critical_batch, "", 4), "matmuls are compute bound from here"],
-        ["knee", knee(limits.knee_batch), "up to here a further sequence costs only its cache"],
+        ["knee", _whole(limits.knee_batch), "up to here a further sequence costs only its cache"],
         ["largest batch that fits", f"{limits.max_batch:,}", ""],
         ["model-parallel ways used", f"{ways:,}", limits.axes],
         [
-            "… limit where FLOPs bind",
+            f"… limit from batch {limits.critical_batch:,.0f}, where FLOPs bind",
             _ways(limits.model_parallel_limit_flops_bound),
-            _within(limits, limits.model_parallel_limit_flops_bound),
+            _within(limits, limits.model_parallel_limit_flops_bound, applies=limits.batch >= limits.critical_batch),
         ],
         [
-            f"… limit where HBM binds, batch {limits.batch:,}",
+            f"… limit at batch {limits.batch:,}, where HBM binds",
             _ways(limits.model_parallel_limit_hbm_bound),
-            _within(limits, limits.model_parallel_limit_hbm_bound),
+            _within(limits, limits.model_parallel_limit_hbm_bound, applies=limits.batch < limits.critical_batch),
         ],
         ["KV layout", f"{limits.kv_head_shards} × {limits.kv_batch_shards}", "head shards by batch shards"],
     ]
     gate = [
-        ["network, all axes", ms(limits.gate_matmul_ici_s)],
-        ["network, one axis", ms(limits.gate_matmul_ici_one_axis_s)],
+        ["network, all chips", ms(limits.gate_matmul_ici_s)],
+        ["network, one axis (or one GPU's link), bandwidth alone", ms(limits.gate_matmul_ici_one_axis_s)],
         ["HBM", ms(limits.gate_matmul_hbm_s)],
         ["FLOPs", ms(limits.gate_matmul_flops_s)],
     ]
@@ -44,11 +43,17 @@ def limits_document(limits: ServingLimits) -> Document:
     ]
 
 
+def _whole(batch: int | None) -> str:
+    return "none" if batch is None else f"{batch:,}"
+
+
 def _ways(limit: float | None) -> str:
     return "none" if limit is None else show(limit, "", 4)
 
 
-def _within(limits: ServingLimits, limit: float | None) -> str:
+def _within(limits: ServingLimits, limit: float | None, *, applies: bool) -> str:
     if limit is None:
         return "no network"
+    if not applies:
+        return f"does not apply at batch {limits.batch:,}"
     return "the network does not bind" if limits.model_parallel_ways <= limit else "the network binds"

@@ -8,8 +8,7 @@ from slicewise.planner.fleet import Fleet
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Plan
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
-from slicewise.report.views.step import knee
-from slicewise.report.views.words import BOUNDS, TERM_WORDS, ms, rate, usd
+from slicewise.report.views.words import BOUND_BY, BOUNDS, TERM_WORDS, knee_sentence, ms, notes, rate, usd
 from slicewise.units import show, show_gib
 
 
@@ -18,7 +17,7 @@ def plan_document(plan: Plan) -> Document:
     best = plan.recommended
     if best is None:
         return _refusal(plan)
-    blocks: list[Block] = [Heading(_headline(plan, best)), *_numbers(best)]
+    blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_numbers(best)]
     if plan.fleet:
         blocks.append(Line(_fleet(plan.fleet)))
     blocks += [_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
@@ -26,19 +25,24 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _headline(plan: Plan, best: Option) -> str:
-    step = best.step
-    goal = best.why.split(";", maxsplit=1)[0]
+    step, lengths = best.step, plan.question.workload
+    asked = (
+        f"{lengths.context_tokens:,.0f} tokens of context"
+        if lengths.context_is_set
+        else f"{lengths.prompt_tokens:,} prompt and {lengths.output_tokens:,} output tokens"
+    )
     chips = f"{step.n_chips} chip{'s' if step.n_chips > 1 else ''}"
     return (
         f"Run {plan.question.model.name} on {step.slice} ({chips}), {step.batch:,} sequences at a time,"
-        f" {step.weight_dtype} weights and {step.kv_dtype} cache: the {goal}"
-        f"{' within the limits' if _limited(plan) else ''}."
+        f" {step.weight_dtype} weights and {step.kv_dtype} cache, for {asked}{_within(plan)}."
     )
 
 
-def _limited(plan: Plan) -> bool:
+def _within(plan: Plan) -> str:
     limits = plan.question.limits
-    return limits.tpot_s is not None or limits.ttft_s is not None
+    named = [("TPOT", limits.tpot_s), ("TTFT", limits.ttft_s)]
+    given = [f"{name} {show(limit_s, 's')}" for name, limit_s in named if limit_s is not None]
+    return f", within {' and '.join(given)}" if given else ""
 
 
 def _numbers(best: Option) -> list[Block]:
@@ -49,15 +53,16 @@ def _numbers(best: Option) -> list[Block]:
         given = f"{usd(best.usd_per_million_input_tokens)} per million input tokens"
         cost = f"{given}, {cost}, {usd(best.request_usd)} a request"
     return [
+        Line(f"Why: {best.why}."),
         Line(
             f"{ms(best.tpot_s)} a token (a bound), {rate(step.tokens_per_s)} tokens/s,"
-            f" {rate(step.tokens_per_s_per_chip)} per chip; prefill {ms(best.ttft_s)}; {cost}."
+            f" {rate(step.tokens_per_s_per_chip)} per chip; prefill {ms(best.ttft_s)} at"
+            f" {step.deployment.mfu:.0%} of peak FLOPs; {cost}."
         ),
         Line(f"Bound by {BOUNDS[step.bound or '']}: {terms}."),
         Line(
             f"Memory per chip {show_gib(step.total_bytes_per_chip)} of {show_gib(step.hbm_bytes / step.n_chips)};"
-            f" at most {step.max_batch:,} sequences fit; up to {knee(step.knee_batch)} (the knee) a further one costs"
-            " only its own cache."
+            f" {step.max_batch:,} sequences fit. {knee_sentence(step)}"
         ),
         Line(
             f"While prefills run on the same chips a token waits {ms(best.tpot_shared_s)} on average"
@@ -84,7 +89,7 @@ def _cells(option: Option) -> list[str]:
         rate(step.tokens_per_s_per_chip),
         ms(option.ttft_s),
         "-" if price is None else show(price, "USD"),
-        step.bound or "",
+        BOUND_BY.get(step.bound or "", ""),
     ]
 
 

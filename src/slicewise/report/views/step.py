@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from slicewise.planner.step import Step
 from slicewise.report.document import Document, Heading, Line, Table
-from slicewise.report.views.words import BOUNDS, assumed, ledger, ms, rate, terms, usd
+from slicewise.report.views.words import BOUNDS, assumed, knee_sentence, ledger, ms, notes, rate, terms, usd
 from slicewise.units import show
 
 
 def step_document(step: Step) -> Document:
     """Ledger, terms, views, throughput and cost of one decode step."""
     where = f"{step.model} on {step.slice}, batch {step.batch:,}, {step.context_tokens:,.0f} tokens of context"
-    per_token = f"KV cache: {show(step.kv_bytes_per_token, 'B')} a token, {step.kv_head_shards} head shards by"
-    shards = f"{per_token} {step.kv_batch_shards} batch shards. Largest batch {step.max_batch:,}"
-    numbers = f"{shards}; critical batch {show(step.critical_batch, '', 4)}; knee {knee(step.knee_batch)}."
+    numbers = (
+        f"KV cache: {show(step.kv_bytes_per_token, 'B')} a token, {step.kv_head_shards} head shards by"
+        f" {step.kv_batch_shards} batch shards. {step.max_batch:,} sequences fit; critical batch"
+        f" {show(step.critical_batch, '', 4)}. {knee_sentence(step)}"
+    )
     if not step.fits:
         return [Heading(f"{where}: does not fit"), Line(f"{step.reason}."), ledger(step), Line(numbers)]
     views = [
@@ -30,14 +32,10 @@ def step_document(step: Step) -> Document:
             f" {usd(step.usd_per_million_output_tokens)} per million output tokens."
             f" Bound by {BOUNDS[step.bound or '']}."
         ),
+        *notes(step),
         Line(numbers),
         terms(step),
         Table("Views", ["", "step", "terms"], views, left=(0, 2), marked=marked),
         ledger(step),
         assumed(step.assumptions),
     ]
-
-
-def knee(batch: int | None) -> str:
-    """The knee in words."""
-    return "none" if batch is None else f"{batch:,}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from slicewise.planner.assumptions import model_notes
 from slicewise.planner.step import Step
-from slicewise.report.document import Items, Table
+from slicewise.report.document import Items, Line, Table
 from slicewise.units import GB, show, show_gib
 
 TENTH_GB = GB / 10
@@ -18,6 +19,15 @@ BOUNDS = {
     "prefill_ici": "the network between chips",
 }
 """What binds, in words."""
+
+BOUND_BY = {
+    "param_load": "parameters",
+    "kv_load": "KV cache",
+    "matmul": "FLOPs",
+    "attention_flops": "attention FLOPs",
+    "ici": "network",
+}
+"""What binds, in a cell of a table."""
 
 TERM_WORDS = {
     "param_load_s": "load parameters",
@@ -73,11 +83,28 @@ def _uneven(step: Step) -> str:
 
 def terms(step: Step) -> Table:
     """Where a step's time goes."""
-    rows = [
-        [words, ms(getattr(step, name)), "← binds" if name == f"{step.bound}_s" else ""]
-        for name, words in TERM_WORDS.items()
-    ]
+    rows = [[words, ms(getattr(step, name)), _remark(step, name)] for name, words in TERM_WORDS.items()]
     return Table("Terms of the step", ["", "time", ""], rows, left=(0, 2))
+
+
+def _remark(step: Step, name: str) -> str:
+    if name == f"{step.bound}_s":
+        return "← binds"
+    return "not counted in this view" if step.view == "roofline" and name == "ici_s" else ""
+
+
+def knee_sentence(step: Step) -> str:
+    """The knee, and whether it lies within what fits."""
+    if step.knee_batch is None:
+        return "A further sequence costs only its own cache."
+    if step.knee_batch >= step.max_batch:
+        return f"A further sequence costs only its own cache (the knee, {step.knee_batch:,}, lies beyond)."
+    return f"Up to {step.knee_batch:,} (the knee) a further sequence costs only its own cache."
+
+
+def notes(step: Step) -> list[Line]:
+    """What a reader must know before the numbers, such as a context beyond the model's limit."""
+    return [Line(f"Note: {sentence}") for sentence in model_notes(step.deployment)]
 
 
 def assumed(sentences: tuple[str, ...]) -> Items:
