@@ -321,7 +321,7 @@ def figures() -> dict[str, tuple[Any, dict[str, Any]]]:
         kv="int8",
         book=True,
         params="70e9",
-        contexts=[2048, 4096, 8192, 16384, 32768, 65536],
+        context=[2048, 4096, 8192, 16384, 32768, 65536],
     )
     return {f"{name}.svg": (found, spec) for name, spec in frontier_specs(found).items()}
 

@@ -175,7 +175,7 @@ def test_exercise_3_overlapped() -> None:
     refused = {item.slice: item for item in plan.rejected}
     assert "parameter loading alone takes 15.467 ms" in refused["v5e:4x8"].detail
     assert plan.least_param_load_s == close(1.9334e-3)
-    assert plan.least_param_load_slice == "v5e:16x16"
+    assert plan.least_param_load.slice.name == "v5e:16x16"
 
 
 def test_exercise_3_with_whole_sequences() -> None:
@@ -205,7 +205,7 @@ def test_exercise_3_roofline() -> None:
 
 def test_frontier_holds_the_figures_spot_values() -> None:
     contexts = [2048, 4096, 8192, 16384, 32768, 65536]
-    found = slicewise.frontier("llama-3-70b", slice="v5e:4x4", weights="int8", kv="int8", contexts=contexts, **BOOK)
+    found = slicewise.frontier("llama-3-70b", slice="v5e:4x4", weights="int8", kv="int8", context=contexts, **BOOK)
     assert list(found.max_batch.values()) == [554, 277, 138, 69, 34, 17]
     columns = found.columns
     rows = {

@@ -144,11 +144,6 @@ def test_a_missing_input_is_named() -> None:
         GRAPH.evaluate(["load_s"], {"weight_bytes": 1.0})
 
 
-def test_a_quantity_knows_the_inputs_that_it_rests_on() -> None:
-    assert GRAPH.inputs_of("step_s") == {"n_params", "bytes_per_param", "bytes_per_s", "flops_s"}
-    assert GRAPH.inputs_of("flops_s") == {"flops_s"}
-
-
 # -- explaining ------------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from slicewise.catalog.load import load_model
     from slicewise.catalog.slices import load_slice
+    from slicewise.errors import InputError, SlicewiseError
     from slicewise.planner.compare import compare
     from slicewise.planner.disaggregate import disaggregate
     from slicewise.planner.frontier import frontier
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "InputError": "slicewise.errors",
+    "SlicewiseError": "slicewise.errors",
     "compare": "slicewise.planner.compare",
     "disaggregate": "slicewise.planner.disaggregate",
     "frontier": "slicewise.planner.frontier",
@@ -42,6 +45,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "InputError",
+    "SlicewiseError",
     "__version__",
     "compare",
     "disaggregate",

@@ -12,7 +12,7 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -265,7 +265,6 @@ class Graph:
     """
 
     formulas: Mapping[str, Formula]
-    _cache: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, functions: Mapping[str, Callable[..., Any]]) -> Graph:
@@ -301,14 +300,6 @@ class Graph:
                     raise UnknownFactError(name, parameter) from None
             raise
         return known[name]
-
-    def inputs_of(self, name: str) -> frozenset[str]:
-        """Names of the inputs that a quantity rests on, when nothing is overridden."""
-        if name not in self._cache:
-            formula = self.formulas.get(name)
-            parts = [self.inputs_of(p) for p in formula.parameters] if formula else [frozenset({name})]
-            self._cache[name] = frozenset().union(*parts)
-        return self._cache[name]
 
     def explain(self, name: str, inputs: Mapping[str, Any], origins: Origins) -> Derivation:
         """Replay one quantity at one point.

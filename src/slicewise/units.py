@@ -18,6 +18,7 @@ MS = 1e-3
 HOUR_S = 3600.0
 MILLION = 1e6
 GB = 1e9
+TB = 1e12
 GIB = float(2**30)
 TIB = float(2**40)
 BITS_PER_BYTE = 8.0
@@ -56,13 +57,18 @@ _EXAMPLES = {
     "params": "70e9 or 70B",
     "request/s": "10",
     "tokens": "8192",
-    "count": "32",
+    "count": "8192",
     "fraction": "0.95",
 }
 _HUGE = 1e30
 """No quantity that is read here comes near; sums and products of what is smaller stay finite."""
+_MOST = 10**12
+"""No count of tokens, sequences or chips comes near."""
+_SHORT = 5
 _NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s")
-_QUANTITY = re.compile(r"^\s*\$?\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*$")
+_NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+"""Commas only where they part thousands: 2,048 is a number, 15,5 and 2048,4096 are not."""
+_QUANTITY = re.compile(rf"^\s*\$?\s*({_NUMBER})(?![\d,.])\s*(.*?)\s*$", re.ASCII)
 
 
 def parse(text: str | float, unit: str, what: str = "value") -> float:
@@ -90,8 +96,11 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     if unit in _NEEDS_UNIT and not suffix and not is_number:
         raise InputError(f"{what}: '{text}' has no unit; write for example {_EXAMPLES[unit]}")
     scale = 1.0 if not suffix else _SCALES[unit].get(suffix)
+    if scale is None and unit == "count" and suffix in ("k", "K"):
+        thousands = f"{value * 1024:.0f} or {value * 1000:.0f}"
+        raise InputError(f"{what}: '{text}' may mean 1,000 or 1,024 times {value:g}; write {thousands}")
     if scale is None:
-        known = ", ".join(s for s in list(_SCALES[unit])[:8] if s) or "a bare number"
+        known = ", ".join(s for s in _SCALES[unit] if s and len(s) <= _SHORT)[:60] or "a bare number"
         raise InputError(f"{what}: '{text}' has no unit known here ({known}); write for example {_EXAMPLES[unit]}")
     # A reciprocal keeps decimal fractions exact: 15 / 1000 is 0.015, 15 * 0.001 may not be.
     base = value * scale if scale >= 1 else value / round(1 / scale)
@@ -123,6 +132,8 @@ def parse_count(text: str | float, what: str) -> int:
     value = parse_positive(text, "count", what)
     if value != int(value):
         raise InputError(f"{what}: {text} must be a whole number; write for example {_EXAMPLES['count']}")
+    if value > _MOST:
+        raise InputError(f"{what}: {text} is beyond what anything holds; write for example {_EXAMPLES['count']}")
     return int(value)
 
 
@@ -166,6 +177,7 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 
 _EXACT_BELOW_BYTES = 10e6
+_TB_FROM_BYTES = 10e12
 _STEPS: dict[str, list[tuple[float, str]]] = {
     "s": [(1.0, "s"), (MS, "ms"), (US, "µs"), (1e-9, "ns")],
     "B": [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
@@ -208,6 +220,8 @@ def show_gib(value: float) -> str:
     >>> show_gib(141107412992)
     '141.11 GB (131.42 GiB)'
     """
+    if abs(value) >= _TB_FROM_BYTES:
+        return f"{_significant(value / TB, 5)} TB ({_significant(value / TIB, 5)} TiB)"
     return f"{_significant(value / GB, 5)} GB ({_significant(value / GIB, 5)} GiB)"
 
 

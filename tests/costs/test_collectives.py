@@ -16,7 +16,6 @@ from slicewise.costs.collectives import (
     switch_all_gather_bytes_per_s,
     switch_all_gather_latency_s,
     switch_all_to_all_bytes_per_s,
-    switch_all_to_all_latency_s,
     switch_one_axis_bytes_per_s,
     torus_all_gather_bytes_per_s,
     torus_all_gather_latency_s,
@@ -163,7 +162,7 @@ def test_more_egress_is_never_slower(nodes: int, egress: float, factor: float) -
 
 
 def test_a_second_domain_adds_a_latency() -> None:
-    for latency in (switch_all_gather_latency_s, switch_all_to_all_latency_s):
+    for latency in (switch_all_gather_latency_s,):
         assert latency(gpus(8), 2e-6) == 2e-6
         assert latency(gpus(16), 2e-6) == 4e-6
 

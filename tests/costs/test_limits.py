@@ -48,11 +48,6 @@ def test_one_gate_matmul_on_4x8_at_batch_64() -> None:
     assert limits.gate_matmul_flops_s(64, 8192, F_70B, 32, V5E_BF16) == pytest.approx(4.77e-6, rel=1e-3)
 
 
-def test_a_collective_of_a_matmul_has_a_hop_floor() -> None:
-    assert limits.gate_matmul_ici_s(1e6, 1e11, 15e-6) == 15e-6
-    assert limits.gate_matmul_ici_s(1e7, 1e11, 15e-6) == pytest.approx(1e-4)
-
-
 def test_the_limits_are_where_the_times_cross() -> None:
     d_model, batch, width = 8192, 64, 2.0
     ways = limits.model_parallel_limit_hbm_bound(F_70B, RING, V5E_HBM, width, 2.0, batch)

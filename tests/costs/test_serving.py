@@ -70,4 +70,4 @@ def test_a_cache_is_handed_over() -> None:
     # 70B int8, 8192 tokens: 1.342 GB over 16 v5e with 3.125 GB/s each.
     n_bytes = serving.handoff_bytes(8192, 163_840)
     assert n_bytes == 1_342_177_280
-    assert serving.handoff_s(n_bytes, serving.handoff_bytes_per_s(16, 3.125e9)) == pytest.approx(0.02684, rel=1e-3)
+    assert serving.handoff_s(n_bytes, serving.handoff_send_bytes_per_s(16, 3.125e9)) == pytest.approx(0.02684, rel=1e-3)

@@ -32,7 +32,9 @@ def test_requests_are_conserved(slice_: str, other: str | None, batch: int, isl:
     assert ratio * v["prefill_requests_per_s"] == pytest.approx(v["decode_requests_per_s"])
     assert v["sequences_finished_per_step"] / v["step_s"] == pytest.approx(v["decode_requests_per_s"])
     assert v["tokens_evicted_per_step"] == pytest.approx(v["sequences_finished_per_step"] * (isl + osl))
-    assert v["tpot_shared_s"] == pytest.approx(v["step_s"] + batch * v["prefill_s"] / osl)
+    # Sharing takes place on the decode slice, whatever slice prefills where the phases are split.
+    shared_prefill_s = slicewise.prefill("llama-3-8b", slice=slice_, isl=isl, osl=osl).prefill_s
+    assert v["tpot_shared_s"] == pytest.approx(v["step_s"] + batch * shared_prefill_s / osl)
     assert v["handoff_bytes"] == isl * 131_072
     assert v["prefill_servers"] >= rate * v["prefill_s"] * (1 - 1e-9) > v["prefill_servers"] - 1 - 1e-9
     assert v["decode_servers"] >= rate / v["decode_requests_per_s"] * (1 - 1e-9) > v["decode_servers"] - 1 - 1e-9
@@ -76,15 +78,20 @@ def test_where_the_network_is_not_known_the_hand_off_is_not() -> None:
     ("flags", "split", "said"),
     [
         ({}, True, "yes: sharing the chips lets a token wait"),
-        ({"tpot": "10s"}, False, "no: sharing the chips gives"),
+        ({"tpot": "10s"}, False, "no: sharing meets the limits"),
         ({"network": "1MB/s"}, False, "takes longer than prefill itself"),
-        ({"ttft": "1ms"}, False, "over the TTFT limit of 1 ms"),
+        ({"ttft": "220ms"}, False, "no: prefill and hand-off take 252.2 ms, over the TTFT limit of 220 ms"),
+        ({"tpot": "10ms"}, True, "yes: sharing gives a token"),
+        ({"ttft": "1ms"}, None, "neither way meets the limits"),
+        ({"tpot": "1ms"}, None, "parameter loading alone takes"),
+        ({"isl": 64, "osl": 4096}, False, "no: sharing the chips lets a token wait only"),
     ],
 )
-def test_the_advice_has_a_reason(flags: dict[str, Any], split: bool, said: str) -> None:
+def test_the_advice_has_a_reason(flags: dict[str, Any], split: bool | None, said: str) -> None:
     found = slicewise.disaggregate("llama-3-8b", slice="v5e:2x4", **flags)
     assert found.split is split
     assert said in found.why
+    assert found.fits is (split is not None)
 
 
 @pytest.mark.parametrize("prefill_slice", [None, "v5e:4x4"])

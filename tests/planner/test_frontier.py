@@ -36,8 +36,18 @@ def test_a_grid_of_steps_equals_its_points(
                     assert columns[name][i, j, k] == pytest.approx(float(point[name]), rel=1e-12), name
 
 
+def test_slices_with_other_networks_and_layouts_stand_side_by_side() -> None:
+    base = slicewise.step("llama-3-70b", slice="v5e:16x16").deployment
+    slices = [base.with_(slice=slice_) for slice_ in standard_slices(base.slice.chip)]
+    batches = [1, 2, 31, 4096]
+    grid = np.broadcast_to(step_grid(slices, batches, [8192], ["ici_s"])["ici_s"], (4, 1, len(slices)))
+    points = [[on_slice.value("ici_s", batch=batch) for on_slice in slices] for batch in batches]
+    assert grid[:, 0, :].tolist() == points
+    assert len(set(points[0])) > 4
+
+
 def test_every_row_is_a_step_of_the_planner() -> None:
-    found = slicewise.frontier("llama-3-8b", slice="v5e:2x4", contexts=[2048, 65536])
+    found = slicewise.frontier("llama-3-8b", slice="v5e:2x4", context=[2048, 65536])
     for row in (0, 7, -1):
         batch, context = found.columns["batch"][row], found.columns["context_tokens"][row]
         step = slicewise.step("llama-3-8b", slice="v5e:2x4", context=context, batch=batch)
@@ -69,7 +79,7 @@ def test_points_on_the_frontier_are_those_that_no_other_dominates() -> None:
 
 
 def test_a_context_that_does_not_fit_has_no_rows_and_a_reason() -> None:
-    found = slicewise.frontier("llama-3-70b", slice="v5e:2x4", weights="int8", contexts=[1024, 2**20])
+    found = slicewise.frontier("llama-3-70b", slice="v5e:2x4", weights="int8", context=[1024, 2**20])
     assert found.fits
     assert set(found.columns["context_tokens"]) == {1024}
     assert found.max_batch[2**20] == 0
@@ -92,5 +102,5 @@ def test_the_headline_is_the_step_at_the_largest_batch() -> None:
 
 @pytest.mark.parametrize("contexts", [[], None])
 def test_without_contexts_the_workload_decides(contexts: list[int] | None) -> None:
-    found = slicewise.frontier("llama-3-8b", slice="v5e:2x4", contexts=contexts, isl=1000, osl=100)
+    found = slicewise.frontier("llama-3-8b", slice="v5e:2x4", context=contexts, isl=1000, osl=100)
     assert set(found.columns["context_tokens"]) == {1050.0}

@@ -52,6 +52,13 @@ def test_a_longer_prompt_never_takes_less(short: int, more: int, slice_: str) ->
     assert times == sorted(times)
 
 
+def test_memory_is_that_of_the_prompt() -> None:
+    longest = slicewise.memory("llama-3-70b", slice="v5e:4x4").max_context_tokens
+    assert longest
+    assert slicewise.prefill("llama-3-70b", slice="v5e:4x4", isl=longest).fits
+    assert not slicewise.prefill("llama-3-70b", slice="v5e:4x4", isl=longest + 1).fits
+
+
 @pytest.mark.parametrize("name", ["", "prefill_s", "prefill_flops", "tokens_per_s_per_chip", "prefill_ici_s"])
 def test_numbers_are_explained(name: str) -> None:
     found = slicewise.prefill("llama-3-8b", slice="v5e:2x4")

@@ -148,7 +148,7 @@ def test_a_word_wins_over_the_book() -> None:
         ("objective", "fame", "--objective 'fame' is not offered; choose cost, latency, throughput"),
         ("params", "70Q", "--params"),
         ("hbm", "16GX", "--hbm"),
-        ("memory_fraction", "1.1", "--memory-fraction: 1.1 must be above 0 and at most 1"),
+        ("memory_fraction", "1.1", "--memory-fraction: 1.1 must be at least 0.001 and at most 1"),
         ("memory_fraction", "0", "--memory-fraction"),
         ("mfu", "-0.4", "--mfu"),
         ("price", "free", "--price"),

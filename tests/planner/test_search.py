@@ -84,20 +84,24 @@ def test_the_objectives_order_plans_as_people_mean_them(deployment: Deployment, 
     assert score(deployment, "cost", at) == pytest.approx(request_s * deployment.slice.n_chips * usd)
 
 
-@pytest.mark.parametrize("tpot", ["20ms", "1ms"])
-def test_a_coarse_grid_keeps_its_ends_and_the_last_batch_within_the_limit(tpot: str) -> None:
+def test_a_coarse_grid_keeps_its_ends() -> None:
     deployment = slicewise.step("llama-3-8b", slice="v5e:16x16", context=64, split="ideal").deployment
     most = int(deployment.value("max_batch"))
-    assert most > DENSE
-    everything = search(deployment, NO_LIMITS, "cost").batches
-    assert everything[0] == 1
-    assert everything[-1] == most
-    assert np.all(np.diff(everything) > 0)
-    limit_s = {"20ms": 0.02, "1ms": 0.001}[tpot]
-    within = search(deployment, Limits(tpot_s=limit_s), "cost").batches
-    if within.size:
-        last = within[-1]
-        assert deployment.value("step_s", batch=last) <= limit_s < deployment.value("step_s", batch=last + 1)
+    found = search(deployment, NO_LIMITS, "cost").batches
+    assert DENSE < len(found) < most
+    assert (found[0], found[-1]) == (1, most)
+    assert np.all(np.diff(found) > 0)
+
+
+@pytest.mark.parametrize("split", ["ideal", "whole"])
+@pytest.mark.parametrize("rounds", [5000, 30_001])
+def test_the_last_batch_within_the_limit_is_exact_where_the_grid_is_coarse(split: str, rounds: int) -> None:
+    deployment = slicewise.step("llama-3-8b", slice="v5e:4x8", context=8, split=split, weights="int4").deployment
+    last = rounds * stride(deployment)
+    assert float(deployment.value("max_batch")) > 2 * last > DENSE
+    step_s = [float(deployment.value("step_s", batch=float(last + more * stride(deployment)))) for more in (0, 1)]
+    within = search(deployment, Limits(tpot_s=sum(step_s) / 2), "cost").batches
+    assert within[-1] == last
 
 
 @pytest.mark.parametrize(

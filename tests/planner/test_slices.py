@@ -31,7 +31,7 @@ def test_where_nothing_fits_the_largest_says_what_breaks() -> None:
 
 
 def test_fitting_slices_go_up_and_each_fits() -> None:
-    found = fitting(ask("llama-3-70b", {"chip": ["v5e", "h100"]}), batch=20)
+    found = fitting(ask("llama-3-70b", {"chip": ["v5e", "h100"], "batch": 20}))
     sizes = [deployment.slice.n_chips for deployment in found]
     assert sizes == sorted(sizes)
     assert all(deployment.value("free_bytes", batch=20) >= 0 for deployment in found)

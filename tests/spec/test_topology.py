@@ -74,8 +74,13 @@ def test_chips_are_the_product_of_the_axes(slice_: Slice) -> None:
 
 @given(...)
 def test_hosts_hold_all_chips(slice_: Slice) -> None:
-    per_host = slice_.chip.chips_per_host
-    assert slice_.n_hosts * per_host >= slice_.n_chips > (slice_.n_hosts - 1) * per_host
+    chip = slice_.chip
+    per_host = chip.single_host_chips if slice_.n_hosts == 1 else chip.chips_per_host
+    assert slice_.n_hosts * per_host >= slice_.n_chips > (slice_.n_hosts - 1) * chip.chips_per_host
+
+
+def test_a_host_that_is_not_full_is_a_host() -> None:
+    assert Slice(chip=find_chip("v5e"), shape=(3, 3)).n_hosts == 3
 
 
 def test_names_are_chip_and_topology() -> None:

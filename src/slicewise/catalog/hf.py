@@ -1,10 +1,12 @@
 """Reads a Hugging Face config.json of the LLaMA family: Llama, Mistral and Qwen2, dense, grouped-query.
 
-What is not understood is refused by the name of its key. Missing keys take the defaults of transformers.
+What is not understood is refused by the name of its key, and so is a key that is misspelt. A missing key takes the
+default of transformers where that changes no size, and is refused where it would.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from pathlib import Path
@@ -16,10 +18,11 @@ from slicewise.spec.model import Model
 from slicewise.spec.provenance import Provenance
 
 FAMILIES = ("llama", "mistral", "qwen2")
+_ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "mistral", "Qwen2ForCausalLM": "qwen2"}
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _NEUTRAL: tuple[Any, ...] = (None, False, 0, 1, [], {}, "", 1.0)
 _REFUSED = {
-    "quantization_config": "a checkpoint with dtypes by role is not read yet",
+    "quantization_config": "a checkpoint with dtypes by role is not read yet; leave the key out and give --weights",
     "num_local_experts": "mixtures of experts are not read yet",
     "num_experts": "mixtures of experts are not read yet",
     "n_routed_experts": "mixtures of experts are not read yet",
@@ -30,6 +33,13 @@ _REFUSED = {
     "vision_config": "models with a vision or audio tower are not read yet",
 }
 _MISTRAL_WINDOW = 4096
+_NEAR = 0.9
+_READ = (
+    "model_type", "hidden_act", "num_attention_heads", "hidden_size", "head_dim", "attention_bias", "torch_dtype",
+    "num_hidden_layers", "intermediate_size", "num_key_value_heads", "vocab_size", "tie_word_embeddings", "mlp_bias",
+    "max_position_embeddings", "sliding_window", "use_sliding_window", *_REFUSED,
+)  # fmt: skip
+"""Keys that are read; one that nearly is one of them is a slip."""
 _LARGEST = 10**8
 
 
@@ -55,7 +65,8 @@ def read_config(path: Path) -> Model:
         raise InputError(f"{path}: holds a number of too many digits; mend or download it again") from error
     if not isinstance(config, dict):
         raise InputError(f"{path}: holds a {type(config).__name__}, not an object; give a Hugging Face config.json")
-    return model_from_config(config, path.parent.name if path.name == "config.json" else path.stem, str(path))
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return model_from_config(config, name, str(path))
 
 
 def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
@@ -70,15 +81,15 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         InputError: a size is missing or no whole number.
         UnsupportedModelError: it describes what is not understood.
     """
-    family = config.get("model_type")
+    family = _family(config)
     if family not in FAMILIES:
-        named = family or config.get("architectures") or "not named"
         raise UnsupportedModelError(
-            f"{origin}: model_type {named} is not supported yet; supported: {', '.join(FAMILIES)}"
+            f"{origin}: model_type {family} is not supported yet; supported: {', '.join(FAMILIES)}"
         )
+    _no_misspelt(config, origin)
     for key, why in _REFUSED.items():
         if config.get(key) not in _NEUTRAL and not (key == "layer_types" and _all_full(config[key])):
-            raise UnsupportedModelError(f"{origin}: {key}: {why}; remove the key to plan it as a dense model")
+            raise UnsupportedModelError(f"{origin}: {key}: {why}")
     if config.get("hidden_act", "silu") != "silu":
         raise UnsupportedModelError(
             f"{origin}: hidden_act {config['hidden_act']} is not supported yet; supported: silu"
@@ -95,7 +106,7 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         "d_model": d_model,
         "d_ff": _size(config, "intermediate_size", origin),
         "n_heads": n_heads,
-        "n_kv_heads": _size(config, "num_key_value_heads", origin, default=n_heads),
+        "n_kv_heads": _kv_heads(config, family, n_heads, origin),
         "head_dim": _size(config, "head_dim", origin, default=d_model // n_heads),
         "vocab_size": _size(config, "vocab_size", origin),
         "tied_embeddings": bool(config.get("tie_word_embeddings", False)),
@@ -110,6 +121,35 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
     return Model(name=name, provenance=MappingProxyType(facts), **values)
 
 
+def _family(config: dict[str, Any]) -> str:
+    """The model_type; where it is missing, the one that the architecture's name stands for."""
+    named = config.get("model_type")
+    if named is None:
+        listed = config.get("architectures")
+        first = str(listed[0]) if isinstance(listed, list) and listed else "(missing)"
+        named = _ARCHITECTURES.get(first, first)
+    return named if isinstance(named, str) else str([named])[:40]
+
+
+def _no_misspelt(config: dict[str, Any], origin: str) -> None:
+    """Refuse a key that is nearly one that is read: the reading would go on without it, and be wrong.
+
+    Raises:
+        InputError: a key is misspelt.
+    """
+    for key in config:
+        near = [] if key in _READ else difflib.get_close_matches(key, _READ, n=1, cutoff=_NEAR)
+        if near and near[0] not in config:
+            raise InputError(f"{origin}: {key} is no key of a config.json; did you mean {near[0]}?")
+
+
+def _kv_heads(config: dict[str, Any], family: str, n_heads: int, origin: str) -> int:
+    """KV heads: null means one a query head; a missing key means that for Llama, and is refused for the others."""
+    if "num_key_value_heads" not in config and family != "llama":
+        raise InputError(f"{origin}: num_key_value_heads is missing; {family} models state it")
+    return _size(config, "num_key_value_heads", origin, default=n_heads)
+
+
 def _all_full(layer_types: Any) -> bool:
     return isinstance(layer_types, list) and all(kind == "full_attention" for kind in layer_types)
 
@@ -119,9 +159,9 @@ def _size(config: dict[str, Any], key: str, origin: str, default: int | None = N
     if value is None:
         value = default
     if value is None:
-        raise InputError(f"{origin}: {key} is missing; a {config['model_type']} config.json must give it")
+        raise InputError(f"{origin}: {key} is missing; a {_family(config)} config.json must give it")
     if isinstance(value, bool) or not isinstance(value, int) or (value < 1 and value != default):
-        raise InputError(f"{origin}: {key} is {str(value)[:40]}; it must be a whole number of at least 1")
+        raise InputError(f"{origin}: {key} is {repr(value)[:40]}; it must be a whole number of at least 1")
     if value > _LARGEST:
         raise InputError(f"{origin}: {key} is above {_LARGEST:,}, more than any model has; check the file")
     return value

@@ -63,7 +63,8 @@ class Quantity:
 
     def provenance(self, sources: Sources) -> Provenance:
         """The figure as printed, with its source."""
-        return Provenance(printed=f"{self.value:g} {self.unit}", source=sources[self.source], note=self.also)
+        printed = f"{self.value:g} {self.unit}".replace("e+", "e")
+        return Provenance(printed=printed, source=sources[self.source], note=self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ class ChipRecord:
     cores_in_name: int = 1
     devices_per_chip: int = 1
     chips_per_host: int = 4
+    single_host_chips: int = 4
     domain_chips: int = 0
 
     @classmethod
@@ -148,6 +150,7 @@ class ChipRecord:
             cores_in_name=self.cores_in_name,
             devices_per_chip=self.devices_per_chip,
             chips_per_host=self.chips_per_host,
+            single_host_chips=max(self.single_host_chips, self.chips_per_host),
             aliases=tuple(self.aliases),
             prices=prices,
             provenance=MappingProxyType(facts),

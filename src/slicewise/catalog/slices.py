@@ -26,8 +26,8 @@ def load_slice(name: str | Slice) -> Slice:
     """
     if isinstance(name, Slice):
         return name
-    if not isinstance(name, str):
-        raise InputError(f"--slice {str(name)[:40]}: write chip and topology, such as v5e:4x4")
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"--slice '{str(name)[:40]}': write chip and topology, such as v5e:4x4")
     text = name.strip().lower().replace(" ", ":", 1)
     machine = _MACHINE.match(text)
     if machine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from slicewise.cli.options import options
-from slicewise.cli.show import show_document, show_json
+from slicewise.cli.show import show_data
 
 
 @click.command()
@@ -16,8 +16,5 @@ def book(question: str | None, *, as_json: bool, as_md: bool, as_csv: bool) -> N
     from slicewise.book.run import run  # noqa: PLC0415 - only the command that runs is loaded
     from slicewise.report.views.book import book_document  # noqa: PLC0415
 
-    answers = run(question)
-    if as_json:
-        show_json([answer.to_dict() for answer in answers])
-    else:
-        show_document(book_document([answer.to_dict() for answer in answers]), as_md=as_md, as_csv=as_csv)
+    answers = [answer.to_dict() for answer in run(question)]
+    show_data(answers, lambda: book_document(answers), as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from slicewise.cli.options import options
-from slicewise.cli.show import show_document, show_json
+from slicewise.cli.show import show_data
 from slicewise.errors import UnknownNameError
 
 
@@ -18,7 +18,4 @@ def catalog(what: str, *, as_json: bool, as_md: bool, as_csv: bool) -> None:
 
     if what not in ROWS:
         raise UnknownNameError("list", what, ROWS, "(slicewise catalog models|chips|slices|prices)")
-    if as_json:
-        show_json(ROWS[what]())
-    else:
-        show_document(catalog_document(what), as_md=as_md, as_csv=as_csv)
+    show_data(ROWS[what](), lambda: catalog_document(what), as_json=as_json, as_md=as_md, as_csv=as_csv)

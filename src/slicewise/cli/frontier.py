@@ -28,7 +28,15 @@ def frontier(
     if out is not None and result.fits:
         for path in _draw(result, out, words["tpot"]):
             click.echo(f"wrote {path}", err=True)
-    show_result(result, frontier_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)
+    tpot = words["tpot"]
+    show_result(
+        result,
+        lambda found: frontier_document(found, tpot),
+        explain=explain,
+        as_json=as_json,
+        as_md=as_md,
+        as_csv=as_csv,
+    )
 
 
 def _draw(result: Frontier, out: Path, tpot: str | None) -> list[Path]:

@@ -90,9 +90,16 @@ def main(words: Sequence[str] | None = None) -> None:
         code = _complain("stopped")
     except BrokenPipeError:
         # The reader went away (head, less): nothing is wrong. Python would complain at exit on flushing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 0
+    except OSError as error:
+        _drop_output()
+        code = _complain(f"the output cannot be written ({error.strerror}); give it room, or another place")
     sys.exit(code or 0)
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> int:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from slicewise.errors import InputError
 from slicewise.planner.conventions import CHOICES
 from slicewise.planner.question import OBJECTIVES
 
@@ -26,7 +27,17 @@ Exit code: 0 an answer, 1 it does not fit, 2 bad input."""
 
 def _option(*names: str, help: str, **kwargs: Any) -> Callable[[bool], Decorator[Any]]:  # noqa: A002 - click's own word
     """A flag, hidden from the help of a command that takes it for the sake of one vocabulary but has no use for it."""
+    if not kwargs.keys() & {"multiple", "is_flag"}:
+        # Given twice, a flag would silently keep its last value: it is taken as a list, and must be alone in it.
+        kwargs |= {"multiple": True, "callback": _once}
     return lambda hidden: click.option(*names, help=help, hidden=hidden, **kwargs)
+
+
+def _once(ctx: click.Context, option: click.Parameter, values: tuple[Any, ...]) -> Any:
+    del ctx
+    if len(values) > 1:
+        raise InputError(f"{option.opts[0]} is given {len(values)} times; give it once")
+    return values[0] if values else None
 
 
 def _words(name: str) -> str:
@@ -44,7 +55,7 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "isl": _option("--isl", "--prompt-tokens", "isl", help="Prompt tokens.  [default: 8192]"),
     "osl": _option("--osl", "--output-tokens", "osl", help="Output tokens.  [default: 512]"),
     "context": _option("--context", help="Context tokens that a sequence holds; sets it outright."),
-    "contexts": _option("--context", "contexts", multiple=True, help="Context tokens. Repeatable: one line each."),
+    "contexts": _option("--context", "context", multiple=True, help="Context tokens. Repeatable: one line each."),
     "batch": _option(
         "--batch", "--max-num-seqs", "batch",
         help="Sequences in a decode step.  [default: plan chooses; memory 1; else the most that fit]",

@@ -45,33 +45,48 @@ def show_result(
     Raises:
         InputError: several forms were asked for at once.
     """
-    if sum((as_json, as_md, as_csv)) > 1:
-        raise InputError("--json, --md and --csv exclude each other; give one of them")
+    _one_form(as_json, as_md, as_csv)
     if explain is not None:
         show_derivation(result.explain("" if explain == HEADLINE else explain), as_json=as_json)
-    elif as_json:
-        show_json(result.to_dict())
     else:
-        show_document(document(result), as_md=as_md, as_csv=as_csv)
+        show_data(result.to_dict(), lambda: document(result), as_json=as_json, as_md=as_md, as_csv=as_csv)
     if not result.fits:
         raise click.exceptions.Exit(DOES_NOT_FIT)
+
+
+def show_data(
+    data: Any, document: Callable[[], Document], *, as_json: bool = False, as_md: bool = False, as_csv: bool = False
+) -> None:
+    """Print JSON data as JSON or CSV, or the document made of it as text or Markdown.
+
+    Raises:
+        InputError: several forms were asked for at once.
+    """
+    _one_form(as_json, as_md, as_csv)
+    if as_json:
+        show_json(data)
+    elif as_csv:
+        from slicewise.report.csv_rows import to_csv  # noqa: PLC0415 - only when asked for
+
+        sys.stdout.write(to_csv(data))
+    elif as_md:
+        from slicewise.report.markdown import to_markdown  # noqa: PLC0415 - only when asked for
+
+        sys.stdout.write(to_markdown(document()))
+    else:
+        from slicewise.report.text import print_document  # noqa: PLC0415 - rich is slow to import
+
+        print_document(document())
+
+
+def _one_form(*asked: bool) -> None:
+    if sum(asked) > 1:
+        raise InputError("--json, --md and --csv exclude each other; give one of them")
 
 
 def show_json(data: Any) -> None:
     """Print JSON."""
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
-
-
-def show_document(document: Document, *, as_md: bool = False, as_csv: bool = False) -> None:
-    """Print a document as text, Markdown or CSV."""
-    if as_md or as_csv:
-        from slicewise.report.markdown import to_csv, to_markdown  # noqa: PLC0415 - only when asked for
-
-        sys.stdout.write(to_csv(document) if as_csv else to_markdown(document))
-        return
-    from slicewise.report.text import print_document  # noqa: PLC0415 - rich is slow to import
-
-    print_document(document)
 
 
 def show_derivation(derivation: Derivation, *, as_json: bool) -> None:

@@ -94,11 +94,6 @@ def switch_all_to_all_bytes_per_s(domain: Domain, kv_batch_shards: Real) -> Real
     return 1.0 / max(inside_s_per_byte, across_s_per_byte)
 
 
-def switch_all_to_all_latency_s(domain: Domain, hop_s: Real) -> Real:
-    """Latency of one AllToAll over the GPUs. [s]"""
-    return hop_s * (1.0 if domain.n_chips <= domain.domain_chips else 2.0)
-
-
 def switch_one_axis_bytes_per_s(domain: Domain) -> float:
     """Scale-up bandwidth of one GPU. [B/s]"""
     return domain.link_bytes_per_s

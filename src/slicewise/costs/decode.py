@@ -104,7 +104,7 @@ def step_roofline_s(attention_s: Real, matmul_s: Real, param_load_s: Real) -> Re
 
 def step_overlapped_s(attention_s: Real, matmul_s: Real, param_load_s: Real, ici_s: Real) -> Real:
     """A decode step whose collectives hide behind the matmuls as far as they can. [s]"""
-    return attention_s + np.maximum(np.maximum(matmul_s, param_load_s), ici_s)
+    return attention_s + shared_s(param_load_s, matmul_s, ici_s)
 
 
 def step_serial_s(attention_s: Real, matmul_s: Real, param_load_s: Real, ici_s: Real) -> Real:

@@ -21,14 +21,19 @@ def kv_bytes_per_token(kv_elements_per_token: Real, kv_bytes_per_element: Real) 
     return kv_elements_per_token * kv_bytes_per_element
 
 
+def window_tokens(context_tokens: Real, attention_window: Real) -> Real:
+    """Tokens, as far as the attention window reaches back. []"""
+    return np.minimum(context_tokens, attention_window)
+
+
 def kv_read_tokens(context_tokens: Real, attention_window: Real) -> Real:
     """Tokens whose cache a decode step reads, per sequence. []"""
-    return np.minimum(context_tokens, attention_window)
+    return window_tokens(context_tokens, attention_window)
 
 
 def kv_held_tokens(capacity_context_tokens: Real, attention_window: Real) -> Real:
     """Tokens whose cache is held at the longest, per sequence. []"""
-    return np.minimum(capacity_context_tokens, attention_window)
+    return window_tokens(capacity_context_tokens, attention_window)
 
 
 def kv_bytes_per_sequence(kv_held_tokens: Real, kv_bytes_per_token: Real) -> Real:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from slicewise.costs.collectives import collective_s
 from slicewise.costs.real import Real
 
 
@@ -44,11 +43,6 @@ def model_parallel_limit_hbm_bound(
         * all_gather_bytes_per_s
         / (activation_bytes_per_element * hbm_bytes_per_s * batch)
     )
-
-
-def gate_matmul_ici_s(all_gather_bytes: Real, all_gather_bytes_per_s: Real, all_gather_latency_s: Real) -> Real:
-    """Collective of one gate matmul, over all axes. [s]"""
-    return collective_s(all_gather_bytes, all_gather_bytes_per_s, all_gather_latency_s)
 
 
 def gate_matmul_ici_one_axis_s(all_gather_bytes: Real, one_axis_bytes_per_s: Real) -> Real:

@@ -16,6 +16,16 @@ def request_usd(usd_per_hour: Real, replica_s_per_request: Real) -> Real:
     return usd_per_hour / HOUR_S * replica_s_per_request
 
 
+def replicas_usd_per_hour(replicas_chips: Real, usd_per_chip_hour: Real) -> Real:
+    """Price for an hour of the servers that do both phases. [USD]"""
+    return replicas_chips * usd_per_chip_hour
+
+
+def split_usd_per_hour(split_chips: Real, usd_per_chip_hour: Real) -> Real:
+    """Price for an hour of the prefill and the decode servers. [USD]"""
+    return split_chips * usd_per_chip_hour
+
+
 def usd_per_million_input_tokens(usd_per_hour: Real, prefill_s: Real, prompt_tokens: Real) -> Real:
     """Cost of a million prompt tokens: prefill's share. [USD]"""
     return usd_per_hour / HOUR_S * prefill_s / prompt_tokens * MILLION

@@ -9,6 +9,7 @@ import numpy as np
 
 from slicewise.costs.collectives import collective_s
 from slicewise.costs.decode import ALL_GATHERS_PER_LAYER
+from slicewise.costs.kv_cache import window_tokens
 from slicewise.costs.real import Real
 
 
@@ -19,7 +20,7 @@ def prefill_matmul_flops(matmul_params: Real, head_params: Real, prompt_tokens: 
 
 def prefill_window_tokens(prompt_tokens: Real, attention_window: Real) -> Real:
     """Tokens w that the prompt's last token attends to. []"""
-    return np.minimum(prompt_tokens, attention_window)
+    return window_tokens(prompt_tokens, attention_window)
 
 
 def prefill_attended_tokens(prompt_tokens: Real, prefill_window_tokens: Real) -> Real:

@@ -76,16 +76,51 @@ def prefill_servers_per_decode_server(prefill_s: Real, decode_s_per_request: Rea
     return prefill_s / decode_s_per_request
 
 
-def handoff_bytes(prompt_tokens: Real, kv_bytes_per_token: Real) -> Real:
+def handoff_bytes(prefill_window_tokens: Real, kv_bytes_per_token: Real) -> Real:
     """Bytes of the prompt's cache that go from prefill to decode. [B]"""
-    return prompt_tokens * kv_bytes_per_token
+    return prefill_window_tokens * kv_bytes_per_token
 
 
-def handoff_bytes_per_s(n_chips: Real, dcn_bytes_per_s_per_chip: Real) -> Real:
-    """Rate at which a slice sends a cache out. [B/s]"""
+def handoff_send_bytes_per_s(n_chips: Real, dcn_bytes_per_s_per_chip: Real) -> Real:
+    """Rate at which the prefill slice sends a cache out. [B/s]"""
     return n_chips * dcn_bytes_per_s_per_chip
+
+
+def handoff_receive_bytes_per_s(n_chips: Real, dcn_bytes_per_s_per_chip: Real) -> Real:
+    """Rate at which the decode slice takes a cache in. [B/s]"""
+    return n_chips * dcn_bytes_per_s_per_chip
+
+
+def handoff_bytes_per_s(handoff_send_bytes_per_s: Real, handoff_receive_bytes_per_s: Real) -> Real:
+    """Rate of the hand-off: that of the slower end. [B/s]"""
+    return np.minimum(handoff_send_bytes_per_s, handoff_receive_bytes_per_s)
 
 
 def handoff_s(handoff_bytes: Real, handoff_bytes_per_s: Real) -> Real:
     """Time to hand one prompt's cache over, when nothing else uses the link. [s]"""
     return handoff_bytes / handoff_bytes_per_s
+
+
+def ttft_split_s(prefill_s: Real, handoff_s: Real) -> Real:
+    """Time to the first token where prefill and decode are split, unqueued: prefill, then the hand-off. [s]"""
+    return prefill_s + handoff_s
+
+
+def mean_context_tokens(prompt_tokens: Real, output_tokens: Real) -> Real:
+    """Tokens that a sequence holds on average while it decodes: T + G / 2. []"""
+    return prompt_tokens + output_tokens / 2
+
+
+def longest_context_tokens(prompt_tokens: Real, output_tokens: Real) -> Real:
+    """Tokens that a sequence holds at its end: T + G. []"""
+    return prompt_tokens + output_tokens
+
+
+def replicas_chips(replicas: Real, n_chips: Real) -> Real:
+    """Chips of the servers that do both phases. []"""
+    return replicas * n_chips
+
+
+def split_chips(prefill_servers: Real, decode_servers: Real, n_chips: Real) -> Real:
+    """Chips of the prefill and the decode servers, on slices of one kind. []"""
+    return (prefill_servers + decode_servers) * n_chips

@@ -12,11 +12,13 @@ from slicewise.catalog.slices import load_slice
 from slicewise.costs import money
 from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
+from slicewise.planner.deployment import peak_rate
 from slicewise.planner.plan import Plan, plan
-from slicewise.planner.question import Flags, listed, prices_of
+from slicewise.planner.question import Flags, dtypes, known_words, listed, prices_of
 from slicewise.planner.record import record
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
+from slicewise.units import unit_of
 
 _GRAPH = Graph.of({
     "flops_per_usd": money.flops_per_usd,
@@ -86,14 +88,16 @@ class Comparison:
             UnknownNameError: no such value.
         """
         wanted = name or "flops_per_usd"
-        if wanted not in _PER_USD:
-            raise UnknownNameError("number", wanted, _PER_USD)
+        facts = {"flops_per_s", "hbm_bytes_per_s", "hbm_bytes_per_chip", "usd_per_chip_hour"}
+        wanted = "hbm_bytes_per_chip" if wanted == "hbm_bytes" else wanted
+        if wanted not in {*_PER_USD, *facts}:
+            raise UnknownNameError("number", wanted, {*_PER_USD, *facts})
         parts = []
         for row in self.rows:
             if row.usd_per_chip_hour is None:
                 continue
             parts.append(replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name))
-        return Derivation(name=wanted, value=None, unit=_GRAPH.formulas[wanted].unit, parts=tuple(parts))
+        return Derivation(name=wanted, value=None, unit=unit_of(wanted), parts=tuple(parts))
 
 
 def compare(names: Sequence[str], *, model: str | Path | Model | None = None, **flags: Unpack[Flags]) -> Comparison:
@@ -107,24 +111,23 @@ def compare(names: Sequence[str], *, model: str | Path | Model | None = None, **
     Raises:
         InputError: a word is off.
     """
-    if not names:
+    known_words(flags)
+    wanted = [str(name) for name in listed(names)]
+    if not wanted:
         raise InputError(
             "nothing to compare; give two or more chips or slices, such as: slicewise compare v5e v5p h100"
         )
-    return Comparison(rows=tuple(_row(name, model, flags) for name in names))
+    return Comparison(rows=tuple(_row(name, model, flags) for name in wanted))
 
 
 def _row(name: str, model: str | Path | Model | None, flags: Flags) -> Compared:
-    compute = str((listed(flags.get("compute")) or ["bf16"])[0]).lower()
+    compute = (dtypes(flags.get("compute"), "--compute") or ["bf16"])[0]
     is_slice = ":" in name or ("-" in name and not _is_chip(name))
     chip = load_slice(name).chip if is_slice else find_chip(name)
-    if compute not in chip.flops_per_s:
-        raise InputError(
-            f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}"
-        )
+    rate = peak_rate(chip, compute)
     price = prices_of(flags.get("price"), [chip.name]).get(chip.name)
     inputs = {
-        "flops_per_s": chip.flops_per_s[compute],
+        "flops_per_s": chip.flops_per_s[rate],
         "hbm_bytes_per_s": chip.hbm_bytes_per_s,
         "hbm_bytes_per_chip": chip.hbm_bytes,
         "usd_per_chip_hour": price.usd_per_chip_hour if price else None,
@@ -144,7 +147,7 @@ def _row(name: str, model: str | Path | Model | None, flags: Flags) -> Compared:
         **values,
         plan=plan(model, **words) if model is not None else None,
         inputs=inputs,
-        origins=_origins(chip, compute, price),
+        origins=_origins(chip, rate, price),
     )
 
 
@@ -156,10 +159,10 @@ def _is_chip(name: str) -> bool:
     return True
 
 
-def _origins(chip: Chip, compute: str, price: Price | None) -> Origins:
+def _origins(chip: Chip, rate: str, price: Price | None) -> Origins:
     facts = chip.provenance
     return {
-        "flops_per_s": facts[f"flops_per_s.{compute}"].origin,
+        "flops_per_s": facts[f"flops_per_s.{rate}"].origin,
         "hbm_bytes_per_s": facts["hbm_bytes_per_s"].origin,
         "hbm_bytes_per_chip": facts["hbm_bytes"].origin,
         "usd_per_chip_hour": price.provenance.origin if price else ("no price known", ""),

@@ -12,7 +12,7 @@ from slicewise.derive import Derivation, Graph, Origins, Values
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
-from slicewise.spec.chip import Price
+from slicewise.spec.chip import Chip, Price
 from slicewise.spec.layout import KvLayout, kv_layout
 from slicewise.spec.model import Model
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT, Precision
@@ -22,6 +22,23 @@ from slicewise.spec.workload import Workload
 from slicewise.units import show
 
 MODEL_SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "attention_window")
+
+FIXED = (
+    "n_params",
+    "matmul_params",
+    "head_params",
+    "weight_bytes",
+    "kv_bytes_per_token",
+    "kv_bytes_per_sequence",
+    "hbm_bytes",
+    "kv_budget_bytes",
+    "param_load_s",
+    "all_gather_bytes_per_s",
+    "all_gather_latency_s",
+    "all_to_all_bytes_per_s",
+    "all_to_all_latency_s",
+)
+"""Quantities that do not depend on the batch."""
 
 _GIVE = {
     "usd_per_chip_hour": "give --price",
@@ -55,12 +72,7 @@ class Deployment:
     requests_per_s: float | None = None
 
     def __post_init__(self) -> None:
-        offered = self.slice.chip.flops_per_s
-        if _rate_key(self.precision.compute) not in offered:
-            raise InputError(
-                f"--compute {self.precision.compute}: {self.slice.chip.name} has no peak rate for it;"
-                f" offered: {', '.join(offered)}"
-            )
+        peak_rate(self.slice.chip, self.precision.compute)
 
     @cached_property
     def layout(self) -> KvLayout:
@@ -101,7 +113,7 @@ class Deployment:
             "n_chips": self.slice.n_chips,
             "hbm_bytes_per_chip": self.hbm_bytes_per_chip,
             "hbm_bytes_per_s": chip.hbm_bytes_per_s,
-            "flops_per_s": chip.flops_per_s[_rate_key(self.precision.compute)],
+            "flops_per_s": chip.flops_per_s[peak_rate(chip, self.precision.compute)],
             "ici_axes": self.ici_axes,
             "domain": self.slice.domain,
             "hop_s": chip.hop_s,
@@ -126,7 +138,13 @@ class Deployment:
 
     def evaluate(self, names: Iterable[str], **given: Any) -> Values:
         """Compute quantities at a batch, or over arrays of batches and contexts."""
-        return self.graph.evaluate(names, {**self.inputs, **given})
+        # Most calls vary the batch alone: what does not depend on it is computed once.
+        known = self._fixed if given.keys() <= {"batch"} else self.inputs
+        return self.graph.evaluate(names, {**known, **given})
+
+    @cached_property
+    def _fixed(self) -> Mapping[str, Any]:
+        return {**self.inputs, **self.graph.evaluate(FIXED, self.inputs)}
 
     def value(self, name: str, **given: Any) -> Any:
         """Compute one quantity."""
@@ -156,7 +174,7 @@ class Deployment:
     @cached_property
     def origins(self) -> Origins:
         """Where each input comes from: its words, and its document."""
-        facts, compute = self.slice.chip.provenance, _rate_key(self.precision.compute)
+        facts, compute = self.slice.chip.provenance, peak_rate(self.slice.chip, self.precision.compute)
         shapes = {name: self.model.provenance[name].origin for name in MODEL_SIZES if name in self.model.provenance}
         rate = facts[f"flops_per_s.{compute}"]
         unknown = ("not known here", "")
@@ -214,5 +232,15 @@ class Deployment:
         return "prompt plus output" if what == "memory" else "prompt plus half the output: the mean of a sequence"
 
 
-def _rate_key(compute: str) -> str:
-    return "bf16" if compute == "fp16" else compute
+def peak_rate(chip: Chip, compute: str) -> str:
+    """The dtype whose peak rate a chip offers for a compute dtype: fp16 runs at the rate of bf16.
+
+    Raises:
+        InputError: the chip does not offer it.
+    """
+    rate = "bf16" if compute == "fp16" else compute
+    if rate not in chip.flops_per_s:
+        raise InputError(
+            f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}"
+        )
+    return rate

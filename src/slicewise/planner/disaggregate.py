@@ -8,27 +8,26 @@ from typing import Any, Unpack
 
 from slicewise.catalog.slices import load_slice
 from slicewise.derive import Derivation
-from slicewise.errors import InputError
+from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.feasible import Verdict
 from slicewise.planner.prefill import Prefill, prefill_of
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
+from slicewise.planner.search import search
 from slicewise.planner.slices import default_deployment
-from slicewise.planner.step import Step, step_of
+from slicewise.planner.step import OTHER_NAMES, Step, step_of
 from slicewise.spec.model import Model
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Limits
 from slicewise.units import show
 
-_FLOWS = (
-    "sequences_finished_per_step",
-    "tokens_evicted_per_step",
-    "prefill_requests_per_s",
-    "decode_requests_per_s",
-    "prefill_servers_per_decode_server",
-    "tpot_shared_s",
-    "handoff_bytes",
-)
+PAYS = 1.1
+"""Splitting pays where sharing makes a token wait at least this much longer, with no limit to decide it."""
+
+_DECODE = ("sequences_finished_per_step", "tokens_evicted_per_step", "decode_requests_per_s")
+_HANDOFF = ("handoff_bytes_per_s", "handoff_s", "ttft_split_s")
+_SERVERS = ("prefill_servers", "decode_servers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +37,10 @@ class Disaggregation:
     Attributes:
         prefill_servers_per_decode_server: servers of `prefill_slice` that keep one of `slice` busy.
         handoff_bytes: the prompt's cache. [B]
-        handoff_s: its time over the prefill slice's network, None where that is not known; adds to TTFT. [s]
+        handoff_s: its time at the rate of the slower end, None where that is not known; adds to TTFT. [s]
+        ttft_split_s: prefill and hand-off; None where the hand-off is not known. [s]
         tpot_shared_s: mean time a token if both phases shared the decode slice. [s]
+        fits: both slices hold their part, and one of both ways meets the limits.
         split: whether to split.
         why: the reason, in a sentence.
     """
@@ -62,6 +63,7 @@ class Disaggregation:
     handoff_bytes: float | None
     handoff_bytes_per_s: float | None
     handoff_s: float | None
+    ttft_split_s: float | None
     tpot_s: float | None
     tpot_shared_s: float | None
     split: bool | None
@@ -86,19 +88,28 @@ class Disaggregation:
         if not self.fits:
             raise InputError(f"what does not fit has no servers to explain: {self.reason}")
         wanted = name or "prefill_servers_per_decode_server"
-        if wanted in ("handoff_s", "handoff_bytes_per_s") or wanted == "prefill_s":
-            return self.prefill.explain(wanted)
+        prompt, decode = self.prefill.deployment, self.decode.deployment
         if self.prefill_slice == self.slice:
             return self.decode.explain(wanted)
+        if wanted == "prefill_s":
+            return self.prefill.explain(wanted)
+        if wanted in _HANDOFF:
+            words = {"handoff_receive_bytes_per_s": (f"what {self.slice} takes in", "")}
+            return prompt.explain(wanted, words, **_receiving(decode))
+        if wanted == "tpot_shared_s":
+            return self.decode.explain(wanted)
         # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
-        origins = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
-        return self.decode.deployment.explain(wanted, origins, batch=self.batch, prefill_s=self.prefill_s)
+        words = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
+        given = {"batch": self.batch, "prefill_s": self.prefill_s}
+        return decode.explain(OTHER_NAMES.get(wanted, wanted), words, **given)
 
 
 def disaggregate(
     model: str | Path | Model, *, prefill_slice: str | Slice | None = None, **flags: Unpack[Flags]
 ) -> Disaggregation:
     """Prefill and decode servers for a workload, from one consistent batch and step.
+
+    Without `batch`, the most sequences that fit and meet the TPOT limit.
 
     Args:
         model: as for `plan`.
@@ -111,15 +122,17 @@ def disaggregate(
     question = ask(model, flags)
     decode = default_deployment(question)
     prompt = question.deployment(load_slice(prefill_slice)) if prefill_slice else decode
-    return _disaggregation(decode, prompt, question.batch, question.limits)
+    searched = search(decode, Limits(tpot_s=question.limits.tpot_s), "throughput", question.batch)
+    batch = int(searched.batches[searched.best]) if searched.verdict.fits else question.batch
+    return _disaggregation(step_of(decode, batch), prefill_of(prompt), searched.verdict, question.limits)
 
 
-def _disaggregation(decode: Deployment, prompt: Deployment, batch: int | None, limits: Limits) -> Disaggregation:
-    step, prefill = step_of(decode, batch), prefill_of(prompt)
-    fits = step.fits and prefill.fits
-    flows = _flows(decode, step, prefill) if fits else {}
-    servers = _servers(decode, step, prefill) if fits and decode.requests_per_s else {}
-    split, why = _split(flows, limits) if fits else (None, step.reason or prefill.reason or "")
+def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limits) -> Disaggregation:
+    decode, prompt = step.deployment, prefill.deployment
+    reason = verdict.detail or prefill.reason
+    flows = _flows(step, prefill) if not reason else {}
+    split, why = _split(flows, limits, is_one_slice=step.slice == prefill.slice) if flows else (None, reason or "")
+    fits = split is not None
     return Disaggregation(
         model=step.model,
         slice=step.slice,
@@ -131,60 +144,97 @@ def _disaggregation(decode: Deployment, prompt: Deployment, batch: int | None, l
         reason=None if fits else why,
         step_s=step.step_s,
         prefill_s=prefill.prefill_s,
-        **{name: flows.get(name) for name in _FLOWS},
-        handoff_bytes_per_s=flows.get("handoff_bytes_per_s"),
-        handoff_s=flows.get("handoff_s"),
+        prefill_servers_per_decode_server=flows.get("prefill_servers_per_decode_server"),
+        prefill_requests_per_s=flows.get("prefill_requests_per_s"),
+        handoff_bytes=float(prompt.value("handoff_bytes")),
+        **_known(flows),
         tpot_s=step.step_s,
+        tpot_shared_s=flows.get("tpot_shared_s"),
         split=split,
         why=why,
-        prefill_servers=servers.get("prefill_servers"),
-        decode_servers=servers.get("decode_servers"),
+        **(_servers(step, prefill) if fits else dict.fromkeys(_SERVERS)),
         assumptions=(
-            f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu); means, no queues.",
+            f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu).",
+            "Means, no queues: servers this busy need spare capacity.",
             *step.assumptions,
+            *(f"Prefill: {sentence}" for sentence in prefill.assumptions if sentence not in step.assumptions),
         ),
         decode=step,
         prefill=prefill,
     )
 
 
-def _flows(decode: Deployment, step: Step, prefill: Prefill) -> dict[str, float]:
-    values = decode.evaluate(_FLOWS, batch=step.batch, prefill_s=prefill.prefill_s)
-    flows = {name: float(value) for name, value in values.items()}
-    flows["prefill_s"], flows["step_s"] = float(prefill.prefill_s or 0.0), float(step.step_s or 0.0)
-    prompt = prefill.deployment
-    if prompt.handoff_bytes_per_s is not None or prompt.slice.chip.dcn_bytes_per_s is not None:
-        flows |= {k: float(v) for k, v in prompt.evaluate(("handoff_bytes_per_s", "handoff_s")).items()}
-    return flows
+def _receiving(decode: Deployment) -> dict[str, Any]:
+    """What the decode slice takes in, as an input of the hand-off."""
+    known = decode.slice.chip.dcn_bytes_per_s is not None
+    return {"handoff_receive_bytes_per_s": decode.value("handoff_receive_bytes_per_s") if known else None}
 
 
-def _split(flows: dict[str, float], limits: Limits) -> tuple[bool, str]:
-    """Whether to split: sharing makes a token wait for other requests' prefills, splitting hands a cache over."""
-    shared, alone = flows["tpot_shared_s"], flows["step_s"]
-    handoff = flows.get("handoff_s")
+def _flows(step: Step, prefill: Prefill) -> dict[str, float]:
+    decode, prompt = step.deployment, prefill.deployment
+    shared = decode.evaluate([*_DECODE, "tpot_shared_s", "prefill_s"], batch=step.batch)
+    ratio = decode.evaluate(
+        ["prefill_servers_per_decode_server", "prefill_requests_per_s"], batch=step.batch, prefill_s=prefill.prefill_s
+    )
+    flows = {name: float(value) for name, value in {**shared, **ratio, "step_s": step.step_s}.items()}
+    flows |= {"shared_prefill_s": flows["prefill_s"], "prefill_s": float(prompt.value("prefill_s"))}
+    try:
+        found = prompt.evaluate(_HANDOFF, **_receiving(decode))
+    except UnknownFactError:
+        return flows
+    return flows | {name: float(value) for name, value in found.items()}
+
+
+def _split(  # noqa: PLR0911 - one return for each reason
+    flows: dict[str, float], limits: Limits, *, is_one_slice: bool
+) -> tuple[bool | None, str]:
+    """Whether to split, and why; None where neither way meets the limits.
+
+    Sharing makes a token wait for other requests' prefills; splitting hands a cache over before the first token.
+    """
+    shared, alone, prefill_s = flows["tpot_shared_s"], flows["step_s"], flows["prefill_s"]
+    ttft_s, handoff_s = flows.get("ttft_split_s", prefill_s), flows.get("handoff_s")
+    sharing = [
+        _over("sharing gives a token", shared, "TPOT", limits.tpot_s),
+        _over("prefill on the shared chips takes", flows["shared_prefill_s"], "TTFT", limits.ttft_s),
+    ]
+    splitting = _over("prefill and hand-off take", ttft_s, "TTFT", limits.ttft_s)
+    sharing_fails = " and ".join(words for words in sharing if words)
+    if sharing_fails and splitting:
+        return None, f"neither way meets the limits: {sharing_fails}; {splitting}"
+    if splitting:
+        return False, f"no: {splitting}, while sharing meets the limits"
     cost = (
-        f"a hand-off of {show(handoff, 's', 3)} joins the TTFT" if handoff is not None else "the hand-off is not known"
+        "the hand-off is not known" if handoff_s is None else f"a hand-off of {show(handoff_s, 's', 3)} joins the TTFT"
     )
-    if limits.tpot_s is not None and shared <= limits.tpot_s:
-        return False, (
-            f"no: sharing the chips gives {show(shared, 's', 4)} a token on average, within the limit of"
-            f" {show(limits.tpot_s, 's')}, with no hand-off and no servers to balance"
-        )
-    if handoff is not None and limits.ttft_s is not None and flows["prefill_s"] + handoff > limits.ttft_s:
-        return False, (
-            f"no: prefill and hand-off take {show(flows['prefill_s'] + handoff, 's', 4)}, over the TTFT limit of"
-            f" {show(limits.ttft_s, 's')}"
-        )
-    if handoff is not None and handoff > flows["prefill_s"]:
-        return False, f"no: the hand-off of {show(handoff, 's', 3)} takes longer than prefill itself"
-    over = f", over the limit of {show(limits.tpot_s, 's')}" if limits.tpot_s is not None else ""
+    same = ", at the same chip time a request" if is_one_slice else ""
+    if sharing_fails:
+        return True, f"yes: {sharing_fails}; a decode server gives {show(alone, 's', 4)}{same}; {cost}"
+    if limits.tpot_s is not None or limits.ttft_s is not None:
+        return False, f"no: sharing meets the limits, {show(shared, 's', 4)} a token, with no hand-off to wait for"
+    if shared < PAYS * alone:
+        return False, f"no: sharing the chips lets a token wait only {shared / alone - 1:.1%} longer"
+    if handoff_s is not None and handoff_s > prefill_s:
+        return False, f"no: the hand-off of {show(handoff_s, 's', 3)} takes longer than prefill itself"
     return True, (
-        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average{over}, as prefills run in between,"
-        f" against {show(alone, 's', 4)} on a decode server, at the same chip time a request; {cost}"
+        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average, as prefills run in between,"
+        f" against {show(alone, 's', 4)} on a decode server{same}; {cost}"
     )
 
 
-def _servers(decode: Deployment, step: Step, prefill: Prefill) -> dict[str, int]:
-    names = ("prefill_servers", "decode_servers")
-    values = decode.evaluate(names, batch=step.batch, prefill_s=prefill.prefill_s)
+def _known(flows: dict[str, float]) -> dict[str, Any]:
+    return {name: flows.get(name) for name in (*_DECODE, *_HANDOFF)}
+
+
+def _over(what: str, seconds: float, name: str, limit_s: float | None) -> str:
+    if limit_s is None or seconds <= limit_s:
+        return ""
+    return f"{what} {show(seconds, 's', 4)}, over the {name} limit of {show(limit_s, 's')}"
+
+
+def _servers(step: Step, prefill: Prefill) -> dict[str, int | None]:
+    decode = step.deployment
+    if decode.requests_per_s is None:
+        return dict.fromkeys(_SERVERS)
+    values = decode.evaluate(_SERVERS, batch=step.batch, prefill_s=prefill.prefill_s)
     return {name: int(value) for name, value in values.items()}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from slicewise.costs.memory import HALF_BYTE
+from slicewise.derive import Derivation
+from slicewise.errors import InputError
 from slicewise.planner.deployment import Deployment
 from slicewise.units import show, show_gib
 
@@ -60,6 +62,18 @@ def memory_verdict(deployment: Deployment, ledger: Mapping[str, Any], batch: int
         f" at most {int(ledger['max_batch']):,} sequences fit"
     )
     return Verdict(reason=BATCH if batch > 1 else SEQUENCE, detail=detail)
+
+
+def refuse_times(derivation: Derivation, reason: str) -> None:
+    """Refuse to derive a time, a rate or a price, or what rests on one, for what does not fit.
+
+    Raises:
+        InputError: the derivation holds a computed time, rate or price.
+    """
+    if derivation.formula and derivation.unit in ("s", "1/s", "USD"):
+        raise InputError(f"{derivation.name} has no value for what does not fit: {reason}")
+    for part in derivation.parts:
+        refuse_times(part, reason)
 
 
 def granting(deployment: Deployment) -> str:

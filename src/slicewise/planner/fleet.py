@@ -2,52 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from slicewise.errors import UnknownFactError
 from slicewise.planner.option import Option
+from slicewise.planner.record import record
+from slicewise.spec.workload import Limits
+
+_COUNTS = ("replicas", "replicas_chips", "prefill_servers", "decode_servers", "split_chips")
+_PRICES = ("replicas_usd_per_hour", "split_usd_per_hour")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """Servers for a rate of requests.
+    """Servers for a rate of requests, and whether each way keeps the limits.
 
     Attributes:
-        rate: requests a second.
+        requests_per_s: the rate. [1/s]
         replicas: servers that do both phases.
         replicas_usd_per_hour: their price; None where no price is known. [USD]
+        replicas_tpot_s: mean time a token there, prefills in between. [s]
+        replicas_ttft_s: prefill there. [s]
+        replicas_meet_limits: both are within the limits.
         prefill_servers: servers that only prefill, where the phases are split.
         decode_servers: servers that only decode.
         split_usd_per_hour: the price of both. [USD]
+        split_tpot_s: the decode step. [s]
+        split_ttft_s: prefill and hand-off; prefill alone where the hand-off is not known. [s]
+        split_meets_limits: both are within the limits.
     """
 
-    rate: float
+    requests_per_s: float
     replicas: int
     replicas_chips: int
     replicas_usd_per_hour: float | None
+    replicas_tpot_s: float
+    replicas_ttft_s: float
+    replicas_meet_limits: bool
     prefill_servers: int
     decode_servers: int
     split_chips: int
     split_usd_per_hour: float | None
+    split_tpot_s: float
+    split_ttft_s: float
+    split_meets_limits: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return asdict(self)
+        return record(self)
 
 
-def fleet(option: Option, rate: float) -> Fleet:
+def fleet(option: Option, rate: float, limits: Limits) -> Fleet:
     """Servers of an option's kind that serve a rate, each phase rounded up on its own."""
-    names = ("replicas", "prefill_servers", "decode_servers")
-    values = option.step.deployment.evaluate(names, batch=option.step.batch)
-    replicas, prefill, decode = (int(values[name]) for name in names)
-    n_chips, usd = option.step.n_chips, option.step.usd_per_hour
+    deployment, batch = option.step.deployment, option.step.batch
+    counts = {name: int(value) for name, value in deployment.evaluate(_COUNTS, batch=batch).items()}
+    prices = deployment.evaluate(_PRICES, batch=batch) if deployment.price else {}
+    try:
+        split_ttft_s = float(deployment.value("ttft_split_s"))
+    except UnknownFactError:
+        split_ttft_s = option.prefill_s
     return Fleet(
-        rate=rate,
-        replicas=replicas,
-        replicas_chips=replicas * n_chips,
-        replicas_usd_per_hour=None if usd is None else replicas * usd,
-        prefill_servers=prefill,
-        decode_servers=decode,
-        split_chips=(prefill + decode) * n_chips,
-        split_usd_per_hour=None if usd is None else (prefill + decode) * usd,
+        requests_per_s=rate,
+        **counts,
+        replicas_usd_per_hour=float(prices["replicas_usd_per_hour"]) if prices else None,
+        replicas_tpot_s=option.tpot_shared_s,
+        replicas_ttft_s=option.ttft_s,
+        replicas_meet_limits=_meet(limits, option.tpot_shared_s, option.ttft_s),
+        split_usd_per_hour=float(prices["split_usd_per_hour"]) if prices else None,
+        split_tpot_s=option.tpot_s,
+        split_ttft_s=split_ttft_s,
+        split_meets_limits=_meet(limits, option.tpot_s, split_ttft_s),
     )
+
+
+def _meet(limits: Limits, tpot_s: float, ttft_s: float) -> bool:
+    return (limits.tpot_s is None or tpot_s <= limits.tpot_s) and (limits.ttft_s is None or ttft_s <= limits.ttft_s)

@@ -15,7 +15,8 @@ from slicewise.errors import InputError
 from slicewise.planner.choose import pareto
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
-from slicewise.planner.question import Flags, Quantity, ask, listed
+from slicewise.planner.question import Flags, ask, listed
+from slicewise.planner.search import round_of
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import LEDGER, TERMS
 from slicewise.spec.model import Model
@@ -48,8 +49,8 @@ class Frontier:
     model: str
     slice: str
     columns: Mapping[str, list[float]]
-    max_batch: Mapping[int, int]
-    reasons: Mapping[int, str]
+    max_batch: Mapping[float, int]
+    reasons: Mapping[float, str]
     critical_batch: float
     deployment: Deployment
 
@@ -58,15 +59,25 @@ class Frontier:
         """Whether any context fits."""
         return bool(self.columns["batch"])
 
+    def whole_rounds(self) -> dict[str, list[float]]:
+        """The columns at batches that fill every batch shard, with one sequence and the most that fit.
+
+        Batches in between leave chips idle: they are no slower than the next full round and do less.
+        """
+        shards, ends = round_of(self.deployment), {1.0, *map(float, self.max_batch.values())}
+        kept = [i for i, batch in enumerate(self.columns["batch"]) if batch % shards == 0 or batch in ends]
+        return {name: [column[i] for i in kept] for name, column in self.columns.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: column arrays, and what is the same for all rows."""
         return {
             **{name: [plain(value) for value in column] for name, column in self.columns.items()},
             "model": self.model,
             "slice": self.slice,
-            "max_batch": {str(context): most for context, most in self.max_batch.items()},
+            "fits": self.fits,
+            "max_batch": {str(plain(context)): most for context, most in self.max_batch.items()},
             "critical_batch": self.critical_batch,
-            "reasons": {str(context): reason for context, reason in self.reasons.items()},
+            "reasons": {str(plain(context)): reason for context, reason in self.reasons.items()},
         }
 
     def explain(self, name: str = "") -> Derivation:
@@ -82,44 +93,45 @@ class Frontier:
         return self.deployment.explain(name or "step_s", batch=most)
 
 
-def frontier(
-    model: str | Path | Model, *, contexts: Sequence[Quantity] | Quantity | None = None, **flags: Unpack[Flags]
-) -> Frontier:
+def frontier(model: str | Path | Model, **flags: Unpack[Flags]) -> Frontier:
     """Every batch that fits on a slice, for each context.
+
+    Without `slice`, the smallest standard slice on which every context fits.
 
     Args:
         model: as for `plan`.
-        contexts: context lengths [tokens]; `context` or the workload's own when none is given.
-        flags: as for `plan`.
+        flags: as for `plan`; `context` may be a list of lengths. [tokens]
 
     Raises:
         InputError: a word is off.
     """
-    wanted: list[Any] = listed(contexts) or [flags.get("context")]
-    found = [_of_context(model, {**flags, "context": context}) for context in wanted]
-    deployments, batches, reasons = zip(*found, strict=True)
+    wanted: list[Any] = list(dict.fromkeys(listed(flags.get("context")))) or [None]
+    questions = [ask(model, {**flags, "context": context}) for context in wanted]
+    chosen = max((default_deployment(question) for question in questions), key=lambda d: d.slice.n_chips).slice
+    deployments = [question.deployment(chosen) for question in questions]
+    batches, reasons = zip(*[_batches(deployment) for deployment in deployments], strict=True)
     tables = [_table(deployment, grid) for deployment, grid in zip(deployments, batches, strict=True)]
     shown = next((d for d, grid in zip(deployments, batches, strict=True) if grid.size), deployments[0])
-    contexts_of = [int(deployment.workload.context_tokens) for deployment in deployments]
+    contexts = [deployment.workload.context_tokens for deployment in deployments]
     columns = {name: np.concatenate([table[name] for table in tables]).tolist() for name in (*COLUMNS, "on_frontier")}
     return Frontier(
         model=shown.model.name,
         slice=shown.slice.name,
         columns=columns,
-        max_batch={c: int(grid[-1]) if grid.size else 0 for c, grid in zip(contexts_of, batches, strict=True)},
-        reasons={c: reason for c, reason in zip(contexts_of, reasons, strict=True) if reason},
+        max_batch={c: int(grid[-1]) if grid.size else 0 for c, grid in zip(contexts, batches, strict=True)},
+        reasons={c: reason for c, reason in zip(contexts, reasons, strict=True) if reason},
         critical_batch=float(shown.value("critical_batch")),
         deployment=shown,
     )
 
 
-def _of_context(model: str | Path | Model, flags: Flags) -> tuple[Deployment, NDArray[np.float64], str]:
-    deployment = default_deployment(ask(model, flags))
+def _batches(deployment: Deployment) -> tuple[NDArray[np.float64], str]:
+    """Every batch that fits, thinned beyond some thousands; and why none does."""
     ledger = deployment.evaluate(LEDGER, batch=1)
     verdict = memory_verdict(deployment, ledger, 1)
     most = int(ledger["max_batch"]) if verdict.fits else 0
     grid = np.arange(1.0, most + 1) if most <= MOST_POINTS else np.unique(np.geomspace(1, most, MOST_POINTS).round())
-    return deployment, grid, verdict.detail
+    return grid, verdict.detail
 
 
 def _table(deployment: Deployment, batch: NDArray[np.float64]) -> dict[str, NDArray[Any]]:

@@ -53,8 +53,8 @@ def explain_knee(deployment: Deployment) -> Derivation:
         value=knee,
         unit="",
         meaning="Largest batch at which a further sequence costs only its own cache",
-        formula="largest batch with shared_s <= 1.01 × shared_s at batch 1",
-        numbers=f"1.01 × shared_s at batch 1 = {(1 + TOLERANCE) * parts[0].value:.6g} s",
+        formula=f"largest batch with shared_s <= {1 + TOLERANCE:g} × shared_s at batch 1",
+        numbers=f"{1 + TOLERANCE:g} × shared_s at batch 1 = {(1 + TOLERANCE) * parts[0].value:.6g} s",
         computed_by="slicewise.planner.knee.knee_batch",
         parts=tuple(parts),
     )

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.feasible import refuse_times
 from slicewise.planner.knee import explain_knee, knee_batch
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
@@ -36,6 +37,7 @@ class ServingLimits:
         model_parallel_ways: ways that the plan uses, all chips of the slice.
         model_parallel_limit_flops_bound: ways beyond which the network binds, where FLOPs bind otherwise.
         model_parallel_limit_hbm_bound: the same where reading weights binds otherwise, at the batch.
+        network_binds: the collective of the gate matmul, hops included, takes longer than its HBM and FLOPs time.
         gate_matmul_ici_s: one collective of the gate matmul over all axes; `one_axis` over one, bandwidth alone. [s]
     """
 
@@ -55,6 +57,7 @@ class ServingLimits:
     gate_matmul_ici_one_axis_s: float
     gate_matmul_hbm_s: float
     gate_matmul_flops_s: float
+    network_binds: bool
     kv_head_shards: int
     kv_batch_shards: int
     knee_batch: int | None
@@ -81,7 +84,10 @@ class ServingLimits:
             return self.deployment.explain("n_chips")
         if name == "knee_batch":
             return explain_knee(self.deployment)
-        return self.deployment.explain(name or "critical_batch", batch=self.batch)
+        derivation = self.deployment.explain(name or "critical_batch", batch=self.batch)
+        if self.batch > self.max_batch and name not in _NAMES:
+            refuse_times(derivation, f"{self.slice} holds {self.max_batch} sequences")
+        return derivation
 
 
 def limits(model: str | Path | Model, **flags: Unpack[Flags]) -> ServingLimits:
@@ -107,7 +113,13 @@ def limits(model: str | Path | Model, **flags: Unpack[Flags]) -> ServingLimits:
         kv_head_shards=deployment.layout.head_shards,
         kv_batch_shards=deployment.layout.batch_shards,
         knee_batch=knee_batch(deployment),
+        network_binds=_binds(values),
         **values,  # type: ignore[arg-type]
         assumptions=assumptions(deployment, batch=batch),
         deployment=deployment,
     )
+
+
+def _binds(values: dict[str, Any]) -> bool:
+    """Whether the network binds one gate matmul, in the times that were computed."""
+    return bool(values["gate_matmul_ici_s"] > max(values["gate_matmul_hbm_s"], values["gate_matmul_flops_s"]))

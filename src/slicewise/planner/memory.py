@@ -55,6 +55,7 @@ class Memory:
     matmul_params: float
     kv_bytes_per_sequence: float
     smallest: str | None
+    slice_is_given: bool
     slices: tuple[SliceMemory, ...]
 
     @property
@@ -104,16 +105,19 @@ def memory(model: str | Path | Model, **flags: Unpack[Flags]) -> Memory:
         for slice_ in question.slices
     )
     deployment = default_deployment(question, several=True)
-    ledger = step_of(deployment, batch)
     first = question.precisions[0]
     fitting = [row for row in rows if row.fits and (row.weight_dtype, row.kv_dtype) == (first.weights, first.kv)]
     smallest = min(fitting, key=lambda row: row.n_chips, default=None)
+    if smallest:
+        deployment = question.deployment(next(s for s in question.slices if s.name == smallest.slice))
+    ledger = step_of(deployment, batch)
     return Memory(
         ledger=ledger,
         max_context_tokens=_max_context(deployment, batch),
         matmul_params=deployment.value("matmul_params"),
         kv_bytes_per_sequence=float(deployment.value("kv_bytes_per_sequence")),
         smallest=smallest.slice if smallest else None,
+        slice_is_given=question.slice_is_given,
         slices=rows,
     )
 

@@ -12,11 +12,12 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.planner import feasible
 from slicewise.planner.choose import choose
+from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
 from slicewise.planner.fleet import Fleet, fleet
 from slicewise.planner.option import Option, option_of
 from slicewise.planner.question import Flags, Question, ask
-from slicewise.planner.search import Searched, search
+from slicewise.planner.search import Searched, first_best, score, search
 from slicewise.planner.whatif import WhatIf, what_ifs
 from slicewise.spec.model import Model
 from slicewise.spec.precision import Precision
@@ -50,7 +51,7 @@ class Plan:
         rejected: refused candidates, in the order tried.
         what_ifs: the recommended slice with one thing changed.
         fleet: servers for the rate that was asked for.
-        least_param_load_s: the least time that any of the slices needs to read the weights. [s]
+        least_param_load: the deployment that needs the least time to read the weights.
     """
 
     question: Question
@@ -63,8 +64,12 @@ class Plan:
     rejected: tuple[Rejected, ...]
     what_ifs: tuple[WhatIf, ...]
     fleet: Fleet | None
-    least_param_load_s: float
-    least_param_load_slice: str
+    least_param_load: Deployment
+
+    @property
+    def least_param_load_s(self) -> float:
+        """The least time that any of the slices needs to read the weights, which no step undercuts. [s]"""
+        return float(self.least_param_load.value("param_load_s"))
 
     @property
     def fits(self) -> bool:
@@ -93,7 +98,7 @@ class Plan:
             "what_ifs": [what_if.to_dict() for what_if in self.what_ifs],
             "fleet": self.fleet.to_dict() if self.fleet else None,
             "least_param_load_s": self.least_param_load_s,
-            "least_param_load_slice": self.least_param_load_slice,
+            "least_param_load_slice": self.least_param_load.slice.name,
         }
 
     def explain(self, name: str = "") -> Derivation:
@@ -105,7 +110,20 @@ class Plan:
         """
         if self.recommended is None:
             raise InputError("nothing fits, so there is no plan to explain; see the reasons, or relax a limit")
+        if name == "least_param_load_s":
+            return replace(self.least_param_load.explain("param_load_s"), name=name)
+        name = _FLEET_NAMES.get(name, name)
+        if name == "request_usd" and self.recommended.request_usd is None:
+            raise InputError("request_usd is not known: a price is missing, or --context prices decode alone")
         return self.recommended.step.explain(name or headline(self.recommended, self.question.objective))
+
+
+_FLEET_NAMES = {
+    "replicas_tpot_s": "tpot_shared_s",
+    "replicas_ttft_s": "prefill_s",
+    "split_tpot_s": "step_s",
+    "split_ttft_s": "ttft_split_s",
+}
 
 
 def headline(option: Option, objective: str) -> str:
@@ -129,24 +147,23 @@ def plan(model: str | Path | Model, **flags: Unpack[Flags]) -> Plan:
 def plan_of(question: Question) -> Plan:
     """Choose slice, precision and batch for a question."""
     found, rejected = _search_all(question)
-    picked = choose(found)
-    live = sorted((s for s in found if s.batches.size), key=lambda s: float(s.score.min()))
+    ranked = _comparable(question, found, rejected)
+    picked = choose(ranked)
+    live = sorted((s for s in ranked if s.batches.size), key=lambda s: float(s.score.min()))
     recommended = _option(picked, _why(question)) if picked else None
     candidates = tuple(_option((s, s.best), "best batch of its slice and precision") for s in live)
-    load_s, load_slice = _least_param_load(question)
     return Plan(
         question=question,
         recommended=recommended,
         candidates=candidates,
-        smallest=_smallest(candidates),
+        smallest=_smallest(candidates, recommended),
         fastest=_fastest(live),
         highest_throughput=_most_tokens(live),
         runner_up=_runner_up(candidates, recommended),
         rejected=tuple(rejected),
         what_ifs=what_ifs(question, found, picked[0].deployment if picked else None),
-        fleet=fleet(recommended, question.rate) if recommended and question.rate else None,
-        least_param_load_s=load_s,
-        least_param_load_slice=load_slice,
+        fleet=fleet(recommended, question.rate, question.limits) if recommended and question.rate else None,
+        least_param_load=min((s.deployment for s in found), key=lambda d: float(d.value("param_load_s"))),
     )
 
 
@@ -167,13 +184,13 @@ def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
                 rejected.append(_rejected(slice_, precision, searched.verdict))
     if refusal and not found:
         raise refusal
-    return _comparable(question, found, rejected), rejected
+    return found, rejected
 
 
 def _comparable(question: Question, found: list[Searched], rejected: list[Rejected]) -> list[Searched]:
     """Under the cost objective, chips without a price cannot be ranked beside chips with one."""
-    priced = {searched.deployment.price is not None for searched in found}
-    if question.objective != "cost" or len(priced) == 1:
+    priced = {searched.deployment.price is not None for searched in found if searched.verdict.fits}
+    if question.objective != "cost" or len(priced) < len((True, False)):
         return found
     for searched in found:
         if searched.deployment.price is None and searched.verdict.fits:
@@ -210,8 +227,10 @@ def _why(question: Question) -> str:
     return f"the {goal}; of plans within 1 % of it the lowest step, then the fewest chips"
 
 
-def _smallest(candidates: Sequence[Option]) -> Option | None:
+def _smallest(candidates: Sequence[Option], recommended: Option | None) -> Option | None:
     smallest = min(candidates, key=lambda option: option.step.n_chips, default=None)
+    if smallest and recommended and recommended.step.n_chips == smallest.step.n_chips:
+        smallest = recommended
     return replace(smallest, why="fewest chips within the limits") if smallest else None
 
 
@@ -225,9 +244,13 @@ def _fastest(live: Sequence[Searched]) -> Option | None:
 def _most_tokens(live: Sequence[Searched]) -> Option | None:
     if not live:
         return None
-    picks = [(s, int((s.batches / s.step_s).argmax())) for s in live]
-    best = max(picks, key=lambda p: float(p[0].batches[p[1]] / p[0].step_s[p[1]]) / p[0].deployment.slice.n_chips)
-    return _option(best, "most tokens per chip within the limits")
+    picks = []
+    for searched in live:
+        lost = score(searched.deployment, "throughput", searched.batches)
+        index = first_best(lost)
+        picks.append((float(lost[index]), searched.deployment.slice.n_chips, index, searched))
+    _, _, index, best = min(picks, key=lambda pick: pick[:2])
+    return _option((best, index), "most tokens per chip within the limits")
 
 
 def _runner_up(candidates: Sequence[Option], recommended: Option | None) -> Option | None:
@@ -241,15 +264,3 @@ def _runner_up(candidates: Sequence[Option], recommended: Option | None) -> Opti
 def _place(option: Option) -> tuple[str, str, str, str]:
     step = option.step
     return step.slice, step.weight_dtype, step.kv_dtype, step.compute_dtype
-
-
-def _least_param_load(question: Question) -> tuple[float, str]:
-    times = []
-    for slice_ in question.slices:
-        for precision in question.precisions:
-            try:
-                deployment = question.deployment(slice_, precision)
-            except InputError:
-                continue
-            times.append((float(deployment.value("param_load_s", batch=1)), slice_.name))
-    return min(times)

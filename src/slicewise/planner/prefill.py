@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.feasible import memory_verdict
+from slicewise.planner.feasible import memory_verdict, refuse_times
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -65,7 +65,10 @@ class Prefill:
             UnknownNameError: no such number.
         """
         own = {"tokens_per_s_per_chip": "prefill_tokens_per_s_per_chip", "": f"prefill_{self.view}_s"}
-        return self.deployment.explain(own.get(name, name), batch=1)
+        derivation = self.deployment.explain(own.get(name, name), batch=1)
+        if not self.fits:
+            refuse_times(derivation, self.reason or "")
+        return derivation
 
 
 def prefill(model: str | Path | Model, **flags: Unpack[Flags]) -> Prefill:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,12 +11,13 @@ from typing import TypedDict
 from slicewise.catalog.load import chips as all_chips
 from slicewise.catalog.load import find_chip, load_model
 from slicewise.catalog.slices import load_slice, standard_slices
-from slicewise.errors import InputError
+from slicewise.costs.serving import longest_context_tokens, mean_context_tokens
+from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.conventions import CHOICES, Conventions, conventions
 from slicewise.planner.deployment import Deployment
 from slicewise.spec.chip import Price
 from slicewise.spec.model import Model
-from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
+from slicewise.spec.precision import BYTES_PER_ELEMENT, DTYPE_ALIASES, Precision
 from slicewise.spec.provenance import chosen
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Limits, Workload
@@ -27,6 +27,8 @@ DEFAULT_CHIP = "v5e"
 DEFAULT_ISL = 8192
 DEFAULT_OSL = 512
 DEFAULT_MFU = 0.4
+FEWEST_PARAMS = 1e5
+LEAST_FRACTION = 0.001
 OBJECTIVES = ("cost", "latency", "throughput")
 
 Quantity = str | float | int
@@ -43,7 +45,7 @@ class Flags(TypedDict, total=False):
     compute: Words | None
     isl: Quantity | None
     osl: Quantity | None
-    context: Quantity | None
+    context: Quantity | Sequence[Quantity] | None
     batch: Quantity | None
     tpot: Quantity | None
     ttft: Quantity | None
@@ -111,6 +113,7 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
     Raises:
         InputError: a word is off; the message names the flag and the fix.
     """
+    known_words(flags)
     spec = load_model(model)
     counted = conventions(
         book=bool(flags.get("book")),
@@ -122,7 +125,7 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
         hbm_bytes_per_chip=_positive(flags.get("hbm"), "B", "--hbm"),
     )
     slices, is_given = _slices(flags)
-    objective = flags.get("objective") or "cost"
+    objective = "cost" if flags.get("objective") is None else str(flags.get("objective"))
     if objective not in OBJECTIVES:
         raise InputError(f"--objective '{objective}' is not offered; choose {', '.join(OBJECTIVES)}")
     batch, mfu = flags.get("batch"), _fraction(flags.get("mfu"), "--mfu")
@@ -139,11 +142,31 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
         objective=objective,
         mfu=DEFAULT_MFU if mfu is None else mfu,
         prices=prices_of(flags.get("price"), [s.chip.name for s in slices]),
-        params=_positive(flags.get("params"), "params", "--params"),
+        params=_params(flags.get("params")),
         batch=None if batch is None else parse_count(batch, "--batch"),
         rate=_positive(flags.get("rate"), "request/s", "--rate"),
         handoff_bytes_per_s=_positive(flags.get("network"), "B/s", "--network"),
     )
+
+
+def _one(context: object) -> Quantity:
+    """The context, where only `frontier` takes several."""
+    contexts = listed(context)
+    if len(contexts) != 1:
+        raise InputError(f"--context: {len(contexts)} are given, and this takes one; frontier takes several")
+    return contexts[0]  # type: ignore[return-value]  # what is no quantity is refused by its reader
+
+
+def known_words(flags: Flags) -> None:
+    """Refuse a word that is no flag: an answer that left it out would be a wrong one.
+
+    Raises:
+        UnknownNameError: a word is no flag.
+    """
+    known = Flags.__annotations__
+    for word in flags:
+        if word not in known:
+            raise UnknownNameError("word", word, known, "(the words are the command line's flags)")
 
 
 def workload(flags: Flags, *, prompt_is_context: bool) -> Workload:
@@ -154,14 +177,14 @@ def workload(flags: Flags, *, prompt_is_context: bool) -> Workload:
     """
     isl, osl, context = flags.get("isl"), flags.get("osl"), flags.get("context")
     output = DEFAULT_OSL if osl is None else parse_count(osl, "--osl")
-    held = None if context is None else parse_count(context, "--context")
+    held = None if context is None else parse_count(_one(context), "--context")
     # A context that is set outright, and no prompt: the prompt fills the context.
     prompt = parse_count(isl, "--isl") if isl is not None else held or DEFAULT_ISL
     if held is not None or prompt_is_context:
         tokens: float = held or prompt
         longest: float = tokens
     else:
-        tokens, longest = prompt + output / 2, prompt + output
+        tokens, longest = float(mean_context_tokens(prompt, output)), float(longest_context_tokens(prompt, output))
     return Workload(
         prompt_tokens=prompt,
         output_tokens=output,
@@ -184,7 +207,7 @@ def _slices(flags: Flags) -> tuple[tuple[Slice, ...], bool]:
     named = listed(flags.get("slice"))
     chips = [find_chip(str(name)) for name in listed(flags.get("chip"))]
     if named:
-        slices = tuple(load_slice(name) for name in named)  # type: ignore[arg-type]
+        slices = tuple({slice_.name: slice_ for slice_ in map(_slice, named)}.values())
         strays = [slice_.name for slice_ in slices if chips and slice_.chip.name not in {chip.name for chip in chips}]
         if strays:
             raise InputError(f"--slice {strays[0]} is of another chip than --chip; leave --chip out")
@@ -195,17 +218,28 @@ def _slices(flags: Flags) -> tuple[tuple[Slice, ...], bool]:
     ), False
 
 
+def _slice(name: object) -> Slice:
+    return load_slice(name)  # type: ignore[arg-type]  # what is no name is refused there
+
+
 def _precisions(model: Model, flags: Flags) -> tuple[Precision, ...]:
     default = model.checkpoint_dtype
     activations = "bf16" if default == "fp32" else default
-    weights = _dtypes(flags.get("weights"), "--weights") or [default]
-    caches = _dtypes(flags.get("kv"), "--kv") or [activations]
-    computes = _dtypes(flags.get("compute"), "--compute") or [activations]
+    weights = dtypes(flags.get("weights"), "--weights") or [default]
+    caches = dtypes(flags.get("kv"), "--kv") or [activations]
+    computes = dtypes(flags.get("compute"), "--compute") or [activations]
     return tuple(Precision(weights=w, kv=k, compute=c) for w, k, c in product(weights, caches, computes))
 
 
-def _dtypes(words: object, flag: str) -> list[str]:
-    found = [str(word).lower() for word in listed(words)]
+def dtypes(words: object, flag: str) -> list[str]:
+    """The dtypes of one word or several, by the names used here.
+
+    Raises:
+        InputError: a dtype is not known.
+    """
+    # "auto" is an engine's word for what the checkpoint says.
+    named = [str(word).lower() for word in listed(words) if str(word).lower() != "auto"]
+    found = [DTYPE_ALIASES.get(word, word) for word in named]
     for dtype in found:
         if dtype not in BYTES_PER_ELEMENT:
             raise InputError(f"{flag} '{dtype}' is not a dtype known here; choose {', '.join(BYTES_PER_ELEMENT)}")
@@ -223,19 +257,34 @@ def prices_of(words: object, chip_names: list[str]) -> dict[str, Price]:
         InputError: not an amount above zero, or no such chip.
     """
     quotes = {name: chip.prices[0] for name, chip in all_chips().items() if chip.prices}
+    given: set[str] = set()
     for word in listed(words):
         name, has_chip, amount = str(word).rpartition("=")
         usd = parse_positive(amount, "USD", "--price")
         quote = Price(
             usd_per_chip_hour=usd,
-            provider="given",
-            tier="--price",
-            date="now",
+            provider="as given by --price",
+            tier="",
+            date="",
             provenance=chosen(f"${usd:g} per chip-hour, given by --price"),
         )
         for chip_name in [find_chip(name).name] if has_chip else chip_names:
+            if has_chip and chip_name not in chip_names:
+                raise InputError(
+                    f"--price {word}: {chip_name} is not asked about; leave it out, or add --chip {chip_name}"
+                )
+            if has_chip and chip_name in given:
+                raise InputError(f"--price: {chip_name} is given twice; give it once")
+            given |= {chip_name} if has_chip else set()
             quotes[chip_name] = quote
     return quotes
+
+
+def _params(value: object) -> float | None:
+    params = _positive(value, "params", "--params")
+    if params is not None and params < FEWEST_PARAMS:
+        raise InputError(f"--params: {value} is fewer parameters than any model has; write for example 70e9 or 70B")
+    return params
 
 
 def _positive(value: object, unit: str, flag: str) -> float | None:
@@ -246,9 +295,20 @@ def _fraction(value: object, flag: str) -> float | None:
     if value is None:
         return None
     share = parse(value, "fraction", flag)  # type: ignore[arg-type]
-    if not 0 < share <= 1 or math.isnan(share):
-        raise InputError(f"{flag}: {value} must be above 0 and at most 1; write for example 0.95")
+    if not LEAST_FRACTION <= share <= 1:
+        raise InputError(f"{flag}: {value} must be at least {LEAST_FRACTION:g} and at most 1; write for example 0.5")
     return share
 
 
-__all__ = ["CHOICES", "DEFAULT_CHIP", "Flags", "Question", "ask", "listed", "prices_of", "workload"]
+__all__ = [
+    "CHOICES",
+    "DEFAULT_CHIP",
+    "Flags",
+    "Question",
+    "ask",
+    "dtypes",
+    "known_words",
+    "listed",
+    "prices_of",
+    "workload",
+]

@@ -20,6 +20,8 @@ from slicewise.units import show
 DENSE = 4096
 """Batches up to here are all tried; beyond, a geometric grid of as many, ends included."""
 
+ROUNDING = 1e-10
+
 Grid = NDArray[np.float64]
 
 
@@ -42,8 +44,14 @@ class Searched:
 
     @property
     def best(self) -> int:
-        """Index of the best score; of equal ones the smallest batch."""
-        return int(np.argmin(self.score))
+        """Index of the best score; of equal ones, to rounding, the smallest batch."""
+        return first_best(self.score)
+
+
+def first_best(score: Grid) -> int:
+    """Index of the first score that is the least to within rounding: plateaus are flat only to the last digits."""
+    least = float(score.min())
+    return int(np.argmax(score <= least + abs(least) * ROUNDING))
 
 
 def search(deployment: Deployment, limits: Limits, objective: str, batch: int | None = None) -> Searched:
@@ -96,11 +104,16 @@ def score(deployment: Deployment, objective: str, batches: Grid) -> Any:
     return deployment.value(name, batch=batches) * deployment.slice.n_chips * price
 
 
+def round_of(deployment: Deployment) -> int:
+    """Sequences of one round over the batch shards, where whole sequences count; else 1."""
+    counted = deployment.conventions
+    return deployment.layout.batch_shards if counted.split == "whole" and counted.kv_split == "batch" else 1
+
+
 def _batches(deployment: Deployment, most: int) -> Grid:
     """Batches to try up to the largest that fits: whole rounds of the batch shards where whole sequences count."""
-    shards = deployment.layout.batch_shards
-    whole = deployment.conventions.split == "whole" and deployment.conventions.kv_split == "batch"
-    stride = shards if whole and most >= shards else 1
+    shards = round_of(deployment)
+    stride = shards if most >= shards else 1
     n_rounds = most // stride
     if n_rounds <= DENSE:
         rounds = np.arange(1.0, n_rounds + 1)

@@ -7,9 +7,9 @@ from slicewise.planner.deployment import Deployment
 from slicewise.planner.question import Question
 
 
-def fitting(question: Question, batch: int | None = None) -> list[Deployment]:
-    """The deployments, fewest chips first, on which a batch (one sequence when none is given) fits."""
-    wanted = batch or question.batch or 1
+def fitting(question: Question) -> list[Deployment]:
+    """The deployments, fewest chips first, on which the batch (one sequence when none is asked for) fits."""
+    wanted = question.batch or 1
     found = [
         question.deployment(slice_, precision) for slice_ in question.slices for precision in question.precisions[:1]
     ]

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from slicewise.derive import Derivation
-from slicewise.errors import InputError
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.feasible import Verdict, memory_verdict
+from slicewise.planner.feasible import Verdict, memory_verdict, refuse_times
 from slicewise.planner.knee import explain_knee, knee_batch
-from slicewise.planner.question import Flags, Question, ask
+from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
 from slicewise.spec.model import Model
-from slicewise.units import plain, unit_of
+from slicewise.units import plain
 
 LEDGER = (
     "n_params",
@@ -106,11 +105,12 @@ class Step:
             UnknownNameError: no such number.
         """
         wanted = OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
-        if not self.fits and unit_of(wanted) in ("s", "1/s", "USD"):
-            raise InputError(f"{wanted} has no value where the batch does not fit: {self.reason}")
         if wanted == "knee_batch":
             return explain_knee(self.deployment)
-        return self.deployment.explain(wanted, batch=self.batch)
+        derivation = self.deployment.explain(wanted, batch=self.batch)
+        if not self.fits:
+            refuse_times(derivation, self.reason or "")
+        return derivation
 
 
 def step(model: str | Path | Model, **flags: Unpack[Flags]) -> Step:
@@ -175,4 +175,4 @@ def _number(value: Any) -> Any:
     return value if value is None else plain(value)
 
 
-__all__ = ["Question", "Step", "bound", "step", "step_of"]
+__all__ = ["Step", "bound", "step", "step_of"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slicewise.catalog.slices import standard_slices
+from slicewise.costs.serving import longest_context_tokens, mean_context_tokens
 from slicewise.planner.choose import choose
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.option import Option, option_of
@@ -84,16 +85,18 @@ def _doubled(slice_: Slice) -> Slice | None:
 def _half(workload: Workload) -> Workload | None:
     if workload.prompt_tokens == 1:
         return None
-    prompt = workload.prompt_tokens // 2
-    gone = workload.prompt_tokens - prompt
+    prompt, output = workload.prompt_tokens // 2, workload.output_tokens
     if workload.context_is_set:
         held = max(1.0, workload.context_tokens // 2)
         return replace(workload, prompt_tokens=prompt, context_tokens=held, capacity_context_tokens=held)
+    if workload.context_tokens == workload.prompt_tokens:
+        # The book counts the prompt alone.
+        return replace(workload, prompt_tokens=prompt, context_tokens=prompt, capacity_context_tokens=prompt)
     return replace(
         workload,
         prompt_tokens=prompt,
-        context_tokens=workload.context_tokens - gone,
-        capacity_context_tokens=workload.capacity_context_tokens - gone,
+        context_tokens=float(mean_context_tokens(prompt, output)),
+        capacity_context_tokens=float(longest_context_tokens(prompt, output)),
     )
 
 

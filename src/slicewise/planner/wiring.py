@@ -12,7 +12,7 @@ from slicewise.planner.conventions import Conventions
 
 Functions = dict[str, Callable[..., Any]]
 
-_VARIANTS = {
+_LEFT_OUT = {
     "kv_replication_whole",
     "kv_replication_ideal",
     "kv_replication_copied",
@@ -21,7 +21,9 @@ _VARIANTS = {
     "max_batch_copied",
     "activation_bytes_per_sequence_neglected",
     "prefill_flops_book",
+    "window_tokens",
 }
+"""Formulas that serve a quantity of another name where a convention asks for them, or that other formulas call."""
 _NETWORK = (
     "all_gather_bytes_per_s",
     "all_gather_latency_s",
@@ -37,7 +39,7 @@ def _formulas(module: Any) -> Functions:
         for name, function in vars(module).items()
         if callable(function)
         and getattr(function, "__module__", "") == module.__name__
-        and name not in _VARIANTS
+        and name not in _LEFT_OUT
         and not name.startswith("_")
     }
 
@@ -70,6 +72,8 @@ def graph(conventions: Conventions, network: str, *, splits_batch: bool) -> Grap
         "overlapped": prefill.prefill_overlapped_s,
         "serial": prefill.prefill_serial_s,
     }
+    # The collective of one matmul is an AllGather of the step.
+    functions["gate_matmul_ici_s"] = decode.all_gather_s
     functions |= {"step_s": steps[conventions.view], "prefill_s": prefills[conventions.view]}
     return Graph.of(functions)
 
@@ -89,7 +93,10 @@ def _network(conventions: Conventions, network: str, *, splits_batch: bool) -> F
     }
     if network == "none" or conventions.ici == "none":
         return quiet
-    found = {name: getattr(collectives, f"{network}_{name}") for name in _NETWORK}
+    found = {name: getattr(collectives, f"{network}_{name}", quiet[name]) for name in _NETWORK}
+    if network == "switch":
+        # Behind a switch every collective has the same latency.
+        found["all_to_all_latency_s"] = collectives.switch_all_gather_latency_s
     if conventions.ici == "ring":
         found |= {name: quiet[name] for name in _NETWORK if name.startswith("all_to_all") or name.endswith("latency_s")}
     if not splits_batch or conventions.kv_split == "copy":

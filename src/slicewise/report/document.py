@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -49,8 +49,3 @@ class Items:
 
 Block = Heading | Line | Table | Items
 Document = Sequence[Block]
-
-
-def tables(document: Document) -> Iterator[Table]:
-    """The tables of a document."""
-    return (block for block in document if isinstance(block, Table))

@@ -1,26 +1,13 @@
-"""Documents as GitHub Markdown and as CSV."""
+"""Documents as GitHub Markdown."""
 
 from __future__ import annotations
 
-import csv
-import io
-
-from slicewise.report.document import Document, Heading, Items, Line, Table, tables
+from slicewise.report.document import Document, Heading, Items, Line, Table
 
 
 def to_markdown(document: Document) -> str:
     """The document in GitHub Markdown."""
     return "\n\n".join(_block(block) for block in document if _block(block)) + "\n"
-
-
-def to_csv(document: Document) -> str:
-    """The document's first table as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for table in list(tables(document))[:1]:
-        writer.writerow(table.header)
-        writer.writerows(table.rows)
-    return out.getvalue()
 
 
 def _block(block: Heading | Line | Table | Items) -> str:

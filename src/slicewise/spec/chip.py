@@ -21,7 +21,8 @@ class Price:
     region: str = "not stated"
 
     def __str__(self) -> str:
-        return f"${self.usd_per_chip_hour:g} per chip-hour, {self.provider}, {self.tier}, {self.date}"
+        words = (f"${self.usd_per_chip_hour:g} per chip-hour", self.provider, self.tier, self.date)
+        return ", ".join(word for word in words if word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class Chip:
         node_bytes_per_s: GPU: what leaves a scale-up domain, one way. [B/s]
         shapes: the standard slices, as tuples of axis lengths.
         wrap: "axis-of-16", "cubes-of-4" or "never".
+        chips_per_host: chips of a host in a slice of several hosts.
+        single_host_chips: chips that one host can hold at most.
         cores_in_name: cores a chip counts for in Google's names (v5p-8 is 4 chips: 2); 1 where names count chips.
         provenance: facts as printed, by attribute name.
     """
@@ -61,6 +64,7 @@ class Chip:
     cores_in_name: int = 1
     devices_per_chip: int = 1
     chips_per_host: int = 4
+    single_host_chips: int = 4
     aliases: tuple[str, ...] = ()
     prices: tuple[Price, ...] = ()
     provenance: Mapping[str, Provenance] = field(default_factory=lambda: MappingProxyType({}))

@@ -15,6 +15,16 @@ BYTES_PER_ELEMENT: dict[str, float] = {
 }
 """Bytes of one element by dtype, without scales. [B]"""
 
+DTYPE_ALIASES: dict[str, str] = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+}
+"""Names that engines have for them."""
+
 ACTIVATION_BYTES_PER_ELEMENT = 2.0
 """Activations travel and are kept in 16 bits, whatever the weights are. [B]"""
 

@@ -47,7 +47,8 @@ class Domain:
 
     def __str__(self) -> str:
         nodes = max(1, self.n_chips // self.domain_chips)
-        return f"{self.n_chips} GPUs in {nodes} domain{'s' if nodes > 1 else ''} of up to {self.domain_chips}"
+        gpus = "1 GPU" if self.n_chips == 1 else f"{self.n_chips} GPUs"
+        return f"{gpus} in {nodes} domain{'s' if nodes > 1 else ''} of up to {self.domain_chips}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +99,10 @@ class Slice:
 
     @property
     def n_hosts(self) -> int:
-        """Hosts that the slice spans, at the chip's usual number of chips a host."""
-        return max(1, math.ceil(self.n_chips / self.chip.chips_per_host))
+        """Hosts that the slice spans: one where one can hold it, else hosts of the usual number of chips."""
+        if self.n_chips <= self.chip.single_host_chips:
+            return 1
+        return math.ceil(self.n_chips / self.chip.chips_per_host)
 
 
 def _wraps(rule: str, shape: tuple[int, ...], length: int) -> bool:

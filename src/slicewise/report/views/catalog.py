@@ -35,6 +35,7 @@ def model_rows() -> list[dict[str, Any]]:
             "kv_bytes_per_token": kv_elements_per_token(cache_tensors(model)) * BYTES_PER_ELEMENT["bf16"],
             "max_context_tokens": plain(model.max_context_tokens),
             "source": model.provenance["n_layers"].document,
+            "source_key": model.provenance["n_layers"].source.key if model.provenance["n_layers"].source else "",
         }
         for name, model in models().items()
     ]
@@ -119,7 +120,7 @@ def _models() -> Document:
             *[f"{row[key]:,}" for key in keys],
             f"{row['kv_bytes_per_token']:,.0f}",
             "-" if row["max_context_tokens"] is None else f"{row['max_context_tokens']:,}",
-            models()[row["model"]].provenance["n_layers"].source.key,  # type: ignore[union-attr]
+            row["source_key"],
         ]
         for row in model_rows()
     ]
@@ -133,7 +134,7 @@ def _models() -> Document:
 
 
 def _chips() -> Document:
-    header = ["chip", "HBM", "usable", "HBM B/s", "bf16", "int8", "fp8", "link B/s", "hop", "leaves the slice"]
+    header = ["chip", "HBM", "usable", "HBM B/s", "bf16", "int8", "fp8", "fp4", "link B/s", "hop", "leaves the slice"]
     rows = [
         [
             chip.name,
@@ -142,7 +143,7 @@ def _chips() -> Document:
             show(chip.hbm_bytes_per_s, "B/s"),
             *[
                 show(chip.flops_per_s[d], "FLOP/s", 4) if d in chip.flops_per_s else "-"
-                for d in ("bf16", "int8", "fp8")
+                for d in ("bf16", "int8", "fp8", "fp4")
             ],
             show(chip.link_bytes_per_s, "B/s"),
             show(chip.hop_s, "s"),

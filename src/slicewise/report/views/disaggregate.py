@@ -12,7 +12,7 @@ def disaggregate_document(found: Disaggregation) -> Document:
     """The ratio of servers, the hand-off, and whether to split."""
     where = f"{found.model}: prefill on {found.prefill_slice}, decode on {found.slice} at batch {found.batch:,}"
     if not found.fits:
-        return [Heading(f"{where}: does not fit"), Line(f"{found.reason}.")]
+        return [Heading(f"{where}: does not fit, or misses the limits"), Line(f"{found.reason}.")]
     rows = [
         ["prefill of one prompt", f"{found.prompt_tokens:,} tokens", ms(found.prefill_s)],
         ["decode step", f"batch {found.batch:,}", ms(found.step_s)],
@@ -21,6 +21,7 @@ def disaggregate_document(found: Disaggregation) -> Document:
         ["sequences finished a step", "B / G", show(found.sequences_finished_per_step, "", 4)],
         ["tokens leaving the cache a step", "B (T + G) / G", show(found.tokens_evicted_per_step, "", 4)],
         ["hand-off of one cache", show(found.handoff_bytes, "B"), ms(found.handoff_s)],
+        ["prefill and hand-off (TTFT)", "", ms(found.ttft_split_s)],
         ["mean time a token, phases shared", "", ms(found.tpot_shared_s)],
     ]
     blocks: list[Block] = [

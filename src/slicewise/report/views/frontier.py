@@ -5,34 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from slicewise.planner.assumptions import assumptions
+from slicewise.planner.deployment import Deployment
 from slicewise.planner.frontier import Frontier
 from slicewise.report.charts import breakdown_spec, frontier_spec
-from slicewise.report.document import Document, Heading, Items, Table
+from slicewise.report.document import Document, Heading, Items, Line, Table
 from slicewise.report.views.words import assumed, ms, rate
-from slicewise.units import parse_positive
+from slicewise.units import parse_positive, show
 
 
-def frontier_document(frontier: Frontier) -> Document:
-    """Batches at powers of two and the largest, by context."""
+def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
+    """Batches at powers of two and the largest, by context; and the largest within a TPOT limit."""
     columns = frontier.columns
     most = {float(context): batch for context, batch in frontier.max_batch.items()}
     rows = []
     for index, (context, batch) in enumerate(zip(columns["context_tokens"], columns["batch"], strict=True)):
-        if int(batch) & (int(batch) - 1) and batch != most.get(float(int(context))):
+        if int(batch) & (int(batch) - 1) and batch != most.get(float(context)):
             continue
         times = [ms(columns[name][index]) for name in ("param_load_s", "kv_load_s", "matmul_s", "ici_s")]
         cells = [f"{context:,.0f}", f"{batch:,.0f}", ms(columns["step_s"][index])]
         rows.append([*cells, rate(columns["tokens_per_s_per_chip"][index]), *times])
     if not frontier.fits:
-        reasons = [f"{context:,} tokens: {reason}" for context, reason in frontier.reasons.items()]
+        reasons = [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]
         return [Heading(f"{frontier.model} on {frontier.slice}: does not fit"), Items("Why not", reasons)]
     header = ["context", "batch", "step", "tok/s per chip", "parameters", "KV cache", "FLOPs", "network"]
-    largest = ", ".join(f"{most} at {context:,}" for context, most in frontier.max_batch.items())
+    largest = ", ".join(f"{most:,} at {context:,.0f}" for context, most in frontier.max_batch.items())
     return [
         Heading(f"{frontier.model} on {frontier.slice}: latency against throughput; largest batch {largest} tokens"),
+        *([] if tpot is None else [Line(_within(frontier, parse_positive(tpot, "s", "--tpot")))]),
         Table("", header, rows, left=()),
-        Items("Does not fit", [f"{context:,} tokens: {reason}" for context, reason in frontier.reasons.items()]),
-        assumed(assumptions(frontier.deployment)[:3]),
+        Items("Does not fit", [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]),
+        assumed(assumptions(frontier.deployment)),
     ]
 
 
@@ -40,11 +42,11 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
     """The two figures: latency against throughput, and the step of the first context broken down over the batch."""
     limit_s = None if tpot is None else parse_positive(tpot, "s", "--tpot")
     deployment = frontier.deployment
-    subtitle = f"{deployment.precision}; {deployment.conventions.view} view, every time a bound"
+    subtitle = f"{deployment.precision}; {deployment.conventions.view} view, every time a bound{_counted(deployment)}"
     name = f"{frontier.model} on {frontier.slice}"
     return {
         "frontier": frontier_spec(
-            _whole_rounds(frontier),
+            frontier.whole_rounds(),
             title=f"Latency against throughput: {name}",
             subtitle=subtitle,
             critical_batch=frontier.critical_batch,
@@ -60,12 +62,19 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
     }
 
 
-def _whole_rounds(frontier: Frontier) -> dict[str, list[float]]:
-    """The columns at batches that fill every batch shard, with one sequence and the most that fit.
+def _counted(deployment: Deployment) -> str:
+    """What a reader of the picture alone would not know."""
+    book = "; the book's conventions" if deployment.conventions.book else ""
+    params = "" if deployment.params is None else f"; {show(deployment.params, '', 3)} parameters"
+    return book + params
 
-    Batches in between leave chips idle: they are no slower than the next full round and do less.
-    """
-    shards = frontier.deployment.layout.batch_shards if frontier.deployment.conventions.split == "whole" else 1
-    ends = {1.0, *map(float, frontier.max_batch.values())}
-    kept = [i for i, batch in enumerate(frontier.columns["batch"]) if batch % shards == 0 or batch in ends]
-    return {name: [column[i] for i in kept] for name, column in frontier.columns.items()}
+
+def _within(frontier: Frontier, limit_s: float) -> str:
+    """The largest batch of each context within the TPOT limit."""
+    columns = frontier.columns
+    found = dict.fromkeys(frontier.max_batch, 0)
+    for context, batch, step_s in zip(columns["context_tokens"], columns["batch"], columns["step_s"], strict=True):
+        if step_s <= limit_s:
+            found[context] = max(found[context], int(batch))
+    largest = ", ".join(f"{batch or 'none'} at {context:,.0f}" for context, batch in found.items())
+    return f"Largest batch within TPOT {show(limit_s, 's')}: {largest} tokens."

@@ -34,11 +34,12 @@ def limits_document(limits: ServingLimits) -> Document:
         ["HBM", ms(limits.gate_matmul_hbm_s)],
         ["FLOPs", ms(limits.gate_matmul_flops_s)],
     ]
+    verdict = "it binds" if limits.network_binds else "it does not bind"
     where = f"{limits.model} on {limits.slice}, {limits.weight_dtype} weights, {limits.compute_dtype} FLOPs"
     return [
         Heading(f"Limits of {where}"),
         Table("", ["", "value", ""], rows, left=(0, 2)),
-        Table(f"One gate matmul at batch {limits.batch:,}", ["", "time"], gate),
+        Table(f"One gate matmul at batch {limits.batch:,}: the network, hops included: {verdict}", ["", "time"], gate),
         assumed(limits.assumptions),
     ]
 
@@ -56,4 +57,4 @@ def _within(limits: ServingLimits, limit: float | None, *, applies: bool) -> str
         return "no network"
     if not applies:
         return f"does not apply at batch {limits.batch:,}"
-    return "the network does not bind" if limits.model_parallel_ways <= limit else "the network binds"
+    return f"the network's bandwidth {'does not bind' if limits.model_parallel_ways <= limit else 'binds'}"

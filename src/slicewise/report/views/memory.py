@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from slicewise.planner.assumptions import assumptions
 from slicewise.planner.memory import Memory
 from slicewise.report.document import Block, Document, Heading, Line, Table
-from slicewise.report.views.words import assumed, ledger
+from slicewise.report.views.words import assumed, ledger, notes
 from slicewise.units import show, show_gib
 
 
 def memory_document(memory: Memory) -> Document:
     """Parameters, cache, the ledger of one slice and a row for each slice."""
     step = memory.ledger
-    fits = f"smallest slice that fits: {memory.smallest}" if memory.smallest else "no slice fits"
+    tried = [row.slice for row in memory.slices]
+    if memory.slice_is_given:
+        fits = f"fits {memory.smallest}" if memory.smallest else f"does not fit {', '.join(dict.fromkeys(tried))}"
+    else:
+        fits = f"smallest slice that fits: {memory.smallest}" if memory.smallest else "no slice fits"
     rows = [
         [
             row.slice,
@@ -39,7 +44,9 @@ def memory_document(memory: Memory) -> Document:
     header = ["slice", "weights", "cache", "fits", "max batch", "max context", "used per chip", "free per chip"]
     marked = next((i for i, row in enumerate(memory.slices) if row.slice == memory.smallest), -1)
     slices = Table(f"Where it fits ({batch})", header, rows, left=(0, 1, 2, 3), marked=marked)
-    return [*blocks, slices, _named_ledger(memory), assumed(step.assumptions[1:3])]
+    kinds = ("context", "memory", "model", "params", "weights", "shards")
+    kept = assumptions(step.deployment, batch=step.batch, kinds=kinds)
+    return [*blocks, *notes(step), slices, _named_ledger(memory), assumed(kept)]
 
 
 def _named_ledger(memory: Memory) -> Table:

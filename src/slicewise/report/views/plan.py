@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from slicewise.planner.feasible import PRICE
 from slicewise.planner.fleet import Fleet
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Plan
@@ -17,10 +18,10 @@ def plan_document(plan: Plan) -> Document:
     best = plan.recommended
     if best is None:
         return _refusal(plan)
-    blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_numbers(best)]
+    blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_unranked(plan), *_numbers(best)]
     if plan.fleet:
-        blocks.append(Line(_fleet(plan.fleet)))
-    blocks += [_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
+        blocks += _fleet(plan.fleet)
+    blocks += [*_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
     return [*blocks, Items("Assumed", [" ".join(best.step.assumptions)])]
 
 
@@ -33,7 +34,7 @@ def _headline(plan: Plan, best: Option) -> str:
     )
     chips = f"{step.n_chips} chip{'s' if step.n_chips > 1 else ''}"
     return (
-        f"Run {plan.question.model.name} on {step.slice} ({chips}), {step.batch:,} sequences at a time,"
+        f"Run {plan.question.model.name} on {step.slice} ({chips}), {_counted(step.batch, 'sequence')} at a time,"
         f" {step.weight_dtype} weights and {step.kv_dtype} cache, for {asked}{_within(plan)}."
     )
 
@@ -43,6 +44,11 @@ def _within(plan: Plan) -> str:
     named = [("TPOT", limits.tpot_s), ("TTFT", limits.ttft_s)]
     given = [f"{name} {show(limit_s, 's')}" for name, limit_s in named if limit_s is not None]
     return f", within {' and '.join(given)}" if given else ""
+
+
+def _unranked(plan: Plan) -> list[Line]:
+    slices = dict.fromkeys(item.slice.split(":")[0] for item in plan.rejected if item.reason == PRICE)
+    return [Line(f"Note: {name} has no price and is not ranked; give --price {name}=USD.") for name in slices]
 
 
 def _numbers(best: Option) -> list[Block]:
@@ -71,33 +77,61 @@ def _numbers(best: Option) -> list[Block]:
     ]
 
 
-def _fleet(fleet: Fleet) -> str:
-    return (
-        f"For {fleet.rate:g} requests/s: {fleet.replicas} replicas ({fleet.replicas_chips} chips,"
-        f" {usd(fleet.replicas_usd_per_hour)} an hour), or {fleet.prefill_servers} prefill and"
-        f" {fleet.decode_servers} decode servers ({fleet.split_chips} chips, {usd(fleet.split_usd_per_hour)} an hour)."
+def _fleet(fleet: Fleet) -> list[Line]:
+    one_kind = (
+        f"{_counted(fleet.replicas, 'replica')} ({_counted(fleet.replicas_chips, 'chip')},"
+        f" {usd(fleet.replicas_usd_per_hour)} an hour) with {ms(fleet.replicas_tpot_s)} a token on average, prefills in"
+        f" between{_kept(fleet.replicas_meet_limits)}"
     )
+    split = (
+        f"{fleet.prefill_servers:,} prefill and {_counted(fleet.decode_servers, 'decode server')}"
+        f" ({_counted(fleet.split_chips, 'chip')}, {usd(fleet.split_usd_per_hour)} an hour) with"
+        f" {ms(fleet.split_tpot_s)} a token and {ms(fleet.split_ttft_s)} to the first{_kept(fleet.split_meets_limits)}"
+    )
+    return [Line(f"For {fleet.requests_per_s:g} requests/s, on average and without queues: {one_kind}; or {split}.")]
 
 
-def _cells(option: Option) -> list[str]:
+def _kept(meets: bool) -> str:  # noqa: FBT001 - a clause of a sentence
+    return "" if meets else ", which breaks the limits"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _cells(option: Option, *, is_request_priced: bool) -> list[str]:
     step = option.step
     price = step.usd_per_million_output_tokens
-    return [
+    cells = [
         f"{step.batch:,}",
         ms(step.step_s),
         rate(step.tokens_per_s),
         rate(step.tokens_per_s_per_chip),
         ms(option.ttft_s),
         "-" if price is None else show(price, "USD"),
-        BOUND_BY.get(step.bound or "", ""),
+    ]
+    if is_request_priced:
+        cells.append("-" if option.request_usd is None else show(option.request_usd, "USD"))
+    return [*cells, BOUND_BY.get(step.bound or "", "")]
+
+
+def _header(*, is_request_priced: bool) -> list[str]:
+    return [
+        "batch",
+        "step",
+        "tok/s",
+        "per chip",
+        "prefill",
+        "$/M out",
+        *(["a request"] if is_request_priced else []),
+        "bound by",
     ]
 
 
-_HEADER = ["batch", "step", "tok/s", "per chip", "prefill", "$/M out", "bound by"]
 _OTHERS = 5
 
 
-def _named(plan: Plan, best: Option) -> Table:
+def _named(plan: Plan, best: Option) -> list[Block]:
     named = [
         ("recommended", best),
         ("runner-up", plan.runner_up),
@@ -115,10 +149,15 @@ def _named(plan: Plan, best: Option) -> Table:
         elif label != "also":
             rows[place] = (f"{rows[place][0]}, {label}", option)
     shown = list(rows.values())[: len(named) + _OTHERS]
-    several = len(plan.question.precisions) > 1
-    cells = [[label, o.step.slice, *([_dtypes(o)] if several else []), *_cells(o)] for label, o in shown]
-    header = ["", "slice", *(["weights/cache"] if several else []), *_HEADER]
-    return Table("Plans (all times are bounds)", header, cells, left=(0, 1, len(header) - 1), marked=0)
+    several, priced = len(plan.question.precisions) > 1, not plan.question.workload.context_is_set
+    cells = [
+        [label, o.step.slice, *([_dtypes(o)] if several else []), *_cells(o, is_request_priced=priced)]
+        for label, o in shown
+    ]
+    header = ["", "slice", *(["weights/cache"] if several else []), *_header(is_request_priced=priced)]
+    table = Table("Plans (all times are bounds)", header, cells, left=(0, 1, len(header) - 1), marked=0)
+    left_out = len(rows) - len(shown)
+    return [table, *([Line(f"… and {left_out} more; --json has them all.")] if left_out else [])]
 
 
 def _dtypes(option: Option) -> str:
@@ -126,13 +165,15 @@ def _dtypes(option: Option) -> str:
 
 
 def _what_ifs(plan: Plan) -> Table:
+    priced = not plan.question.workload.context_is_set
+    header = ["", *_header(is_request_priced=priced)]
     rows = [
-        [what_if.change, *_cells(what_if.option)]
+        [what_if.change, *_cells(what_if.option, is_request_priced=priced)]
         if what_if.option
-        else [what_if.change, *["-"] * (len(_HEADER) - 1), "beyond the limits"]
+        else [what_if.change, *["-"] * (len(header) - 2), "beyond the limits"]
         for what_if in plan.what_ifs
     ]
-    return Table("What if, on that slice", ["", *_HEADER], rows, left=(0, len(_HEADER)))
+    return Table("What if, each with the best batch then", header, rows, left=(0, len(header) - 1))
 
 
 def _rejected(plan: Plan) -> list[str]:
@@ -158,7 +199,7 @@ def _refusal(plan: Plan) -> Document:
         Items("Why not", _rejected(plan)),
         Line(
             f"The least time that any of the slices needs to read the weights is {ms(plan.least_param_load_s)}"
-            f" ({plan.least_param_load_slice})."
+            f" ({plan.least_param_load.slice.name})."
         ),
         Items(
             "What would", offers or ["none of the single changes tried: take larger slices (--chip), or relax a limit"]

@@ -60,7 +60,7 @@ def ledger(step: Step) -> Table:
         ("weights", f"{step.n_params:,.0f} × {step.weight_dtype}", step.weight_bytes),
         (
             "KV cache",
-            f"{step.batch:,} × {step.capacity_context_tokens:,.0f} tokens, {step.kv_dtype}{_uneven(step)}",
+            f"{step.batch:,} × {_held(step):,.0f} tokens, {step.kv_dtype}{_uneven(step)}",
             step.kv_bytes,
         ),
         ("activations", "logits, gate and up", step.activation_bytes),
@@ -69,11 +69,21 @@ def ledger(step: Step) -> Table:
         ("free", "" if step.fits else "DOES NOT FIT", step.free_bytes),
     ]
     cells = [[name, what, _size(size), _size(size / n_chips)] for name, what, size in rows]
-    return Table("Memory", ["", "", "whole slice", "per chip"], cells, left=(0, 1))
+    return Table(
+        "Memory",
+        ["", "", "fullest chip × chips" if step.kv_replication != 1 else "whole slice", "per chip"],
+        cells,
+        left=(0, 1),
+    )
 
 
 def _size(size: float) -> str:
     return show_gib(size) if abs(size) >= TENTH_GB else show(size, "B", 3)
+
+
+def _held(step: Step) -> float:
+    """Tokens of a sequence that the cache holds: all of them, or the attention window."""
+    return float(step.deployment.value("kv_held_tokens"))
 
 
 def _uneven(step: Step) -> str:

@@ -1,0 +1,38 @@
+"""JSON objects as CSV: one row an object, the same names and base units; objects inside are left out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+ROWS_UNDER = ("candidates", "slices", "rows")
+"""Keys under which a command's JSON holds its rows."""
+
+
+def to_rows(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of a command's JSON: its list, its columns side by side, or the object itself as the only row."""
+    if not isinstance(data, Mapping):
+        return list(data)
+    under = next((key for key in ROWS_UNDER if isinstance(data.get(key), list)), None)
+    if under:
+        return list(data[under])
+    columns = {key: value for key, value in data.items() if isinstance(value, list) and key != "assumptions"}
+    if columns and len({len(column) for column in columns.values()}) == 1:
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [data]
+
+
+def _cell(value: Any) -> Any:
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def to_csv(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
+    """The rows of a command's JSON as CSV, with a header; an unknown value is an empty cell."""
+    rows = [{key: _cell(value) for key, value in row.items() if not isinstance(value, dict)} for row in to_rows(data)]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
