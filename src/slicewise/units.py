@@ -177,6 +177,7 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 
 _EXACT_BELOW_BYTES = 10e6
+_GB_FROM_BYTES = 0.1e9
 _TB_FROM_BYTES = 10e12
 _STEPS: dict[str, list[tuple[float, str]]] = {
     "s": [(1.0, "s"), (MS, "ms"), (US, "µs"), (1e-9, "ns")],
@@ -220,6 +221,8 @@ def show_gib(value: float) -> str:
     >>> show_gib(141107412992)
     '141.11 GB (131.42 GiB)'
     """
+    if abs(value) < _GB_FROM_BYTES:
+        return show(value, "B", 3)
     if abs(value) >= _TB_FROM_BYTES:
         return f"{_significant(value / TB, 5)} TB ({_significant(value / TIB, 5)} TiB)"
     return f"{_significant(value / GB, 5)} GB ({_significant(value / GIB, 5)} GiB)"

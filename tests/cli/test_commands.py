@@ -101,6 +101,20 @@ BAD = [
     (["plan", "llama-3-70b", "--slice", "v5e:4x4", "--chip", "h100"], "leave --chip out"),
     (["plan", "llama-3-70b", "--tpot", "15 parsecs"], "no unit known here"),
     (["plan", "llama-3-70b", "--isl", "8k"], "--isl: '8k'"),
+    (["plan", "llama-3-70b", "--isl", "8k"], "write 8192 or 8000"),
+    (["plan", "llama-3-70b", "--tpot", "15,5ms"], "is not a quantity"),
+    (["plan", "llama-3-70b", "--price", "1,2"], "is not a quantity"),
+    (["frontier", "llama-3-70b", "--context", "2048,4096"], "is not a quantity"),
+    (["plan", "llama-3-70b", "--tpot", "15ms", "--tpot", "20ms"], "--tpot is given 2 times"),
+    (["plan", "llama-3-70b", "--price", "v6e=2.7"], "v6e is not asked about"),
+    (["plan", "llama-3-70b", "--params", "70"], "write for example 70e9 or 70B"),
+    (["plan", "llama-3-70b", "--objective", ""], "choose cost"),
+    (["plan", "llama-3-70b", "--context", "1e29"], "beyond what anything holds"),
+    (["plan", "llama-3-70b", "--slice", ""], "write chip and topology"),
+    (["plan", "--explain", "llama-3-70b"], "put MODEL first"),
+    (["step", "llama-3-70b", "--slice", "v5e:4x4", "--slice", "v5e:4x8"], "use plan or compare"),
+    (["step", "llama-3-70b", "--slice", "v5e:1x1", "--explain", "step_s"], "no value for what does not fit"),
+    (["prefill", "llama-3-70b", "--slice", "v5e:1x1", "--explain"], "no value for what does not fit"),
     (["plan", "llama-3-70b", "--weights", "int3"], "choose fp32, bf16"),
     (["plan", "llama-3-70b", "--compute", "fp8"], "v5e has no peak rate"),
     (["plan", "llama-3-70b", "--ici", "mesh"], "choose auto, ring, none"),
@@ -218,3 +232,85 @@ def test_module_runs_and_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("{")
     assert done.stderr == ""
+
+
+def test_a_full_disk_is_one_line() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full to write to")
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m slicewise plan llama-3-70b --json > /dev/full"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot be written" in done.stderr
+
+
+def test_python_refuses_words_that_are_no_flags() -> None:
+    with pytest.raises(slicewise.InputError, match="unknown word 'weigths': did you mean weights"):
+        slicewise.step("llama-3-70b", weigths="int8")
+    with pytest.raises(slicewise.InputError, match="unknown word 'tp'"):
+        slicewise.compare("v5e", tp=8)
+
+
+def test_fleets_say_whether_they_keep_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "llama-3-70b", "--slice", "v5e:4x4", "--tpot", "20ms", "--ttft", "1s", "--rate", "50"]
+    _, out, _ = run(capsys, *words)
+    assert " ".join(out.split()).count("which breaks the limits") == 2
+    fleet = json.loads(run(capsys, *words, "--json")[1])["fleet"]
+    assert fleet["replicas_tpot_s"] > 0.02 >= fleet["split_tpot_s"]
+    assert fleet["split_ttft_s"] > 1
+    assert not fleet["replicas_meet_limits"]
+    assert not fleet["split_meets_limits"]
+
+
+def test_frontiers_of_several_contexts_are_of_one_slice(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["frontier", "llama-3-8b", "--weights", "int8", "--kv", "int8", "--context", "2048", "--context", "131072"]
+    found = json.loads(run(capsys, *words, "--json")[1])
+    assert found["slice"] == "v5e:2x2"
+    assert len(set(found["param_load_s"])) == 1
+
+
+@pytest.mark.parametrize("key", ["num_key_value_head", "sliding_windw", "head_dims", "vocab_sizes"])
+def test_a_misspelt_key_of_a_config_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str) -> None:
+    config = {
+        "model_type": "mistral",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 32000,
+        "sliding_window": None,
+        "head_dim": 128,
+    }
+    right = {"num_key_value_head": "num_key_value_heads", "sliding_windw": "sliding_window", "head_dims": "head_dim"}
+    config[key] = config.pop(right.get(key, "vocab_size"))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    code, _, err = run(capsys, "step", str(path))
+    assert code == 2
+    assert f"{key} is no key of a config.json; did you mean {right.get(key, 'vocab_size')}?" in err
+
+
+def test_a_window_is_held_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    config = {
+        "model_type": "mistral",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 32000,
+        "sliding_window": 4096,
+    }
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    words = [str(path), "--slice", "v5e:2x2", "--isl", "32768"]
+    _, out, _ = run(capsys, "step", *words)
+    assert "attends to the last 4,096 tokens" in out
+    assert "× 4,096 tokens" in out
+    found = json.loads(run(capsys, "disaggregate", *words, "--json")[1])
+    assert found["handoff_bytes"] == 4096 * 131_072

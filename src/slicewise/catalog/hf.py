@@ -118,6 +118,9 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         "checkpoint_dtype": _DTYPES[dtype],
     }
     facts = {key: Provenance(printed=f"{value}, read from {origin}") for key, value in values.items()}
+    if config.get("num_key_value_heads") is None:
+        printed = f"{n_heads}: {origin} states no num_key_value_heads, so every query head has its own"
+        facts["n_kv_heads"] = Provenance(printed=printed)
     return Model(name=name, provenance=MappingProxyType(facts), **values)
 
 

@@ -10,7 +10,7 @@ from slicewise.units import show
 
 BOUND = (
     "Times are bounds: launches, norms, sampling, the host and imperfect bandwidth are neglected;"
-    " measured steps take 1.1 to 8 times as long."
+    " published steps took 1.1 to 6.3 times as long, 1.9 in the median (docs/benchmarks.md)."
 )
 
 

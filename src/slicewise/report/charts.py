@@ -70,10 +70,10 @@ def frontier_spec(
     times = [*(row["step_s"] for row in rows), *([limit_s] if limit_s else [])]
     x = log_scale(times, WIDTH, before=56, after=16)
     y = log_scale([row["tokens_per_s_per_chip"] for row in rows], HEIGHT, before=20, after=28)
-    knees = [row for line in lines for row in _knee(line, critical_batch)]
-    layers = [*_limit_layers(limit_s), *_frontier_marks(lines, knees), *_frontier_labels(lines, x, y, limit_s)]
+    crossings = [row for line in lines for row in _crossing(line, critical_batch)]
+    layers = [*_limit_layers(limit_s), *_frontier_marks(lines, crossings), *_frontier_labels(lines, x, y, limit_s)]
     note = f"Dots: batch {', '.join(map(str, LABELLED_BATCHES))} and the largest that fits."
-    if knees:
+    if crossings:
         note += f" Diamonds: matmuls are compute-bound beyond, B > {critical_batch:,.0f}."
     encoding = {
         "x": log_axis("step_s", x, "Time per decode step", x.ticks(9), time_text("datum.value", "~s")),
@@ -160,14 +160,14 @@ def _line(columns: FrontierColumns, context_tokens: float, critical_batch: float
     return [{key: float(column[rows[k]]) for key, column in columns.items()} for k in sorted(keep)]
 
 
-def _knee(line: list[Row], critical_batch: float | None) -> list[Row]:
+def _crossing(line: list[Row], critical_batch: float | None) -> list[Row]:
     """The first row above the critical batch, where the line crosses it."""
     if critical_batch is None:
         return []
     return [after for before, after in pairwise(line) if before["batch"] <= critical_batch < after["batch"]]
 
 
-def _frontier_marks(lines: list[list[Row]], knees: list[Row]) -> list[Spec]:
+def _frontier_marks(lines: list[list[Row]], crossings: list[Row]) -> list[Spec]:
     rows = [row for line in lines for row in line]
     dots = [row for line in lines for row in line if row["batch"] in LABELLED_BATCHES or row is line[-1]]
     colour = {"color": _context_colour(lines)}
@@ -181,7 +181,7 @@ def _frontier_marks(lines: list[list[Row]], knees: list[Row]) -> list[Spec]:
     ]
     return [
         {"data": {"values": rows}, "mark": {"type": "line", "strokeWidth": 2}, "encoding": line_of},
-        {"data": {"values": knees}, "mark": diamond, "encoding": colour},
+        {"data": {"values": crossings}, "mark": diamond, "encoding": colour},
         {"data": {"values": dots}, "mark": {"type": "circle", "size": 40, "opacity": 1}, "encoding": colour},
         {
             "data": {"values": rows},

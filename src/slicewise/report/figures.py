@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 import os
 from collections.abc import Mapping
@@ -12,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from slicewise.errors import InputError
 from slicewise.report.charts import FrontierColumns
+from slicewise.report.csv_rows import to_csv
 from slicewise.report.frame import WIDTH, Spec
+from slicewise.units import plain
 
 _PNG_SCALE = 2.0  # pixels of the file per pixel of the spec
 
@@ -68,11 +66,11 @@ def write_figures(path: Path, columns: FrontierColumns, specs: Mapping[str, Spec
     """
     suffix = path.suffix.lower()
     if suffix not in {".html", ".svg", ".png", ".csv", ".json"}:
-        raise InputError(f"cannot write '{path.name}': end it in .html, .svg, .png, .csv or .json")
+        raise InputError(f"cannot write '{path}': end it in .html, .svg, .png, .csv or .json")
     if not os.access(path.parent, os.W_OK):
         raise InputError(f"cannot write to the folder '{path.parent}': create it, or choose another one")
     if suffix == ".csv":
-        contents = {path: _csv(columns).encode()}
+        contents = {path: to_csv(_lists(columns)).encode()}
     elif suffix == ".json":
         contents = {path: json.dumps(_lists(columns)).encode()}
     elif suffix == ".html":
@@ -95,20 +93,14 @@ def _vl_convert() -> ModuleType:
     try:
         import vl_convert  # noqa: PLC0415  an optional extra
     except ImportError:
-        raise InputError("drawing needs vl-convert: pip install 'slicewise[figures]', or write .csv or .json") from None
+        message = "drawing needs vl-convert: pip install 'slicewise[figures]' (a checkout: '.[figures]'); .csv does not"
+        raise InputError(message) from None
     return vl_convert
 
 
-def _lists(columns: FrontierColumns) -> dict[str, list[float]]:
-    return {key: np.asarray(column).tolist() for key, column in columns.items()}
-
-
-def _csv(columns: FrontierColumns) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*_lists(columns).values(), strict=True))
-    return text.getvalue()
+def _lists(columns: FrontierColumns) -> dict[str, list[Any]]:
+    """The columns as JSON writes them: counts are whole numbers."""
+    return {key: [plain(value) for value in column] for key, column in columns.items()}
 
 
 def _images(path: Path, specs: Mapping[str, Spec], vl_convert: ModuleType) -> dict[Path, bytes]:

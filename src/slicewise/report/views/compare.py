@@ -5,12 +5,12 @@ from __future__ import annotations
 from slicewise.planner.compare import Compared, Comparison
 from slicewise.report.document import Block, Document, Heading, Line, Table
 from slicewise.report.views.words import ms, rate, usd
-from slicewise.units import GB, show
+from slicewise.units import show
 
 
 def compare_document(comparison: Comparison) -> Document:
     """What a dollar buys on each chip, and the model's plan on each."""
-    header = ["", "FLOP/s", "HBM B/s", "HBM", "USD/chip-h", "FLOPs/$", "bytes/$", "GB-hours/$"]
+    header = ["", "FLOP/s", "HBM B/s", "HBM", "USD/chip-h", "FLOPs/$", "bytes/$", "HBM-hours/$"]
     rows = [_chip(row) for row in comparison.rows]
     blocks: list[Block] = [Heading("What a dollar buys"), Table("", header, rows)]
     if any(row.price is None for row in comparison.rows):
@@ -35,7 +35,7 @@ def _chip(row: Compared) -> list[str]:
         "-" if row.usd_per_chip_hour is None else f"{row.usd_per_chip_hour:g}",
         _per_usd(row.flops_per_usd),
         _per_usd(row.bytes_moved_per_usd),
-        "-" if row.hbm_byte_hours_per_usd is None else show(row.hbm_byte_hours_per_usd / GB, "", 4),
+        "-" if row.hbm_byte_hours_per_usd is None else show(row.hbm_byte_hours_per_usd, "B", 4),
     ]
 
 

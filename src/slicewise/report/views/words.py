@@ -5,9 +5,7 @@ from __future__ import annotations
 from slicewise.planner.assumptions import model_notes
 from slicewise.planner.step import Step
 from slicewise.report.document import Items, Line, Table
-from slicewise.units import GB, show, show_gib
-
-TENTH_GB = GB / 10
+from slicewise.units import show, show_gib
 
 BOUNDS = {
     "param_load": "loading parameters",
@@ -68,17 +66,13 @@ def ledger(step: Step) -> Table:
         ("granted", "", step.hbm_bytes),
         ("free", "" if step.fits else "DOES NOT FIT", step.free_bytes),
     ]
-    cells = [[name, what, _size(size), _size(size / n_chips)] for name, what, size in rows]
+    cells = [[name, what, show_gib(size), show_gib(size / n_chips)] for name, what, size in rows]
     return Table(
         "Memory",
         ["", "", "fullest chip × chips" if step.kv_replication != 1 else "whole slice", "per chip"],
         cells,
         left=(0, 1),
     )
-
-
-def _size(size: float) -> str:
-    return show_gib(size) if abs(size) >= TENTH_GB else show(size, "B", 3)
 
 
 def _held(step: Step) -> float:
