@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.derive import Derivation, Graph, show_value
-from slicewise.errors import UnknownNameError
+from slicewise.errors import UnknownFactError, UnknownNameError
 from slicewise.spec.topology import Axis
 
 POSITIVE = st.floats(1e-6, 1e6)
@@ -137,6 +137,14 @@ def test_a_quantity_may_be_served_by_a_function_of_another_name() -> None:
 def test_an_unknown_number_is_refused_with_the_nearest(ask: Any) -> None:
     with pytest.raises(UnknownNameError, match="unknown number 'lod_s': did you mean load_s"):
         ask(GRAPH, "lod_s")
+
+
+def test_an_input_that_is_not_known_is_named_with_what_rests_on_it() -> None:
+    unknown = {**INPUTS, "bytes_per_s": None}
+    with pytest.raises(UnknownFactError, match="load_s rests on bytes_per_s, which is not known here"):
+        GRAPH.evaluate(["step_s"], unknown)
+    with pytest.raises(UnknownFactError, match="bytes_per_s is not known here"):
+        GRAPH.explain("bytes_per_s", unknown, ORIGINS)
 
 
 def test_a_missing_input_is_named() -> None:

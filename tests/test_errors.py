@@ -4,10 +4,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from slicewise.errors import CatalogError, InputError, SlicewiseError, UnknownNameError, UnsupportedModelError
+from slicewise.errors import (
+    CatalogError,
+    InputError,
+    SlicewiseError,
+    UnknownFactError,
+    UnknownNameError,
+    UnsupportedModelError,
+)
 
 
-@pytest.mark.parametrize("kind", [InputError, UnknownNameError, UnsupportedModelError, CatalogError])
+@pytest.mark.parametrize("kind", [InputError, UnknownFactError, UnknownNameError, UnsupportedModelError, CatalogError])
 def test_all_errors_have_one_root(kind: type) -> None:
     assert issubclass(kind, SlicewiseError)
 
@@ -25,6 +32,13 @@ def test_unknown_names_far_from_all_list_what_is_known() -> None:
     assert str(UnknownNameError("chip", "abacus", ["v5e", "h100"], "(see the list)")) == (
         "unknown chip 'abacus': known: h100, v5e (see the list)"
     )
+
+
+def test_an_unknown_fact_is_named_with_what_rests_on_it() -> None:
+    error = UnknownFactError("usd_per_hour", "usd_per_chip_hour", "give --price")
+    assert str(error) == "usd_per_hour rests on usd_per_chip_hour, which is not known here; give --price"
+    assert (error.name, error.fact) == ("usd_per_hour", "usd_per_chip_hour")
+    assert str(UnknownFactError("price", "price")) == "price is not known here"
 
 
 @given(st.text())

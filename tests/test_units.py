@@ -151,7 +151,10 @@ def test_what_is_no_quantity_is_refused_in_one_line_that_names_the_flag_and_an_e
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, True, None, pytest.param(10**400, id="huge")])
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, -math.inf, True, None, pytest.param(10**400, id="huge"), pytest.param(-(10**400), id="-huge")],
+)
 def test_values_that_are_no_finite_number_are_refused(value: object) -> None:
     with pytest.raises(InputError):
         parse(value, "s")
@@ -176,6 +179,17 @@ def test_any_text_is_a_finite_number_or_refused_in_one_line(text: str, unit: str
 def test_what_must_be_positive_is(text: str) -> None:
     with pytest.raises(InputError, match=r"--hbm: .* must be greater than 0"):
         parse_positive(text, "B", "--hbm")
+
+
+@pytest.mark.parametrize("text", ["1,5ms", "2048,4096", "1,23,456", "1.5.2", "10,00"])
+def test_commas_part_thousands_and_nothing_else(text: str) -> None:
+    with pytest.raises(InputError, match="is not a quantity"):
+        parse(text, "s")
+
+
+def test_k_is_refused_where_it_may_mean_1000_or_1024() -> None:
+    with pytest.raises(InputError, match=r"'8k' may mean 1,000 or 1,024 times 8; write 8192 or 8000"):
+        parse_count("8k", "--isl")
 
 
 @pytest.mark.parametrize("text", ["1.5", "0", "-2", "0.1", 2.5])

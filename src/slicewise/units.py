@@ -46,6 +46,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "request/s": {"/s": 1.0, "rps": 1.0, "req/s": 1.0, "request/s": 1.0},
     "tokens": {"tokens": 1.0, "token": 1.0},
     "count": {},
+    "sequences": {},
     "fraction": {"%": 1e-2},
 }
 _EXAMPLES = {
@@ -58,6 +59,7 @@ _EXAMPLES = {
     "request/s": "10",
     "tokens": "8192",
     "count": "8192",
+    "sequences": "32",
     "fraction": "0.95",
 }
 _HUGE = 1e30
@@ -96,7 +98,7 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     if unit in _NEEDS_UNIT and not suffix and not is_number:
         raise InputError(f"{what}: '{text}' has no unit; write for example {_EXAMPLES[unit]}")
     scale = 1.0 if not suffix else _SCALES[unit].get(suffix)
-    if scale is None and unit == "count" and suffix in ("k", "K"):
+    if scale is None and unit in ("count", "sequences") and suffix in ("k", "K"):
         thousands = f"{value * 1024:.0f} or {value * 1000:.0f}"
         raise InputError(f"{what}: '{text}' may mean 1,000 or 1,024 times {value:g}; write {thousands}")
     if scale is None:
@@ -123,17 +125,17 @@ def parse_positive(text: str | float, unit: str, what: str) -> float:
     return value
 
 
-def parse_count(text: str | float, what: str) -> int:
-    """Read a whole number of at least 1 (a batch, tokens, chips).
+def parse_count(text: str | float, what: str, unit: str = "count") -> int:
+    """Read a whole number of at least 1: tokens (unit count) or sequences.
 
     Raises:
         InputError: not a whole number of at least 1.
     """
-    value = parse_positive(text, "count", what)
+    value = parse_positive(text, unit, what)
     if value != int(value):
-        raise InputError(f"{what}: {text} must be a whole number; write for example {_EXAMPLES['count']}")
+        raise InputError(f"{what}: {text} must be a whole number; write for example {_EXAMPLES[unit]}")
     if value > _MOST:
-        raise InputError(f"{what}: {text} is beyond what anything holds; write for example {_EXAMPLES['count']}")
+        raise InputError(f"{what}: {text} is beyond what anything holds; write for example {_EXAMPLES[unit]}")
     return int(value)
 
 

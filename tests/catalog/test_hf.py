@@ -86,6 +86,38 @@ def test_head_dim_is_read_where_it_is_given() -> None:
     assert read({"hidden_size": 5120}).head_dim == 160
 
 
+@pytest.mark.parametrize(
+    ("slip", "key"),
+    [
+        ("num_key_value_head", "num_key_value_heads"),
+        ("tie_word_embedding", "tie_word_embeddings"),
+        ("n_um_hidden_layers", "num_hidden_layers"),
+    ],
+)
+def test_a_misspelt_key_is_refused_with_the_right_one(slip: str, key: str) -> None:
+    config = {name: value for name, value in LLAMA.items() if name != key}
+    with pytest.raises(InputError, match=f"{slip} is no key of a config.json; did you mean {key}"):
+        model_from_config({**config, slip: 8}, "a-model", "config.json")
+
+
+@pytest.mark.parametrize("family", ["mistral", "qwen2"])
+def test_kv_heads_that_are_missing_are_refused_where_the_family_states_them(family: str) -> None:
+    config = {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"}
+    with pytest.raises(InputError, match="num_key_value_heads is missing"):
+        model_from_config({**config, "model_type": family}, "a-model", "config.json")
+    found = model_from_config({**config, "model_type": "llama"}, "a-model", "config.json")
+    assert found.n_kv_heads == 32
+    assert "states no num_key_value_heads" in found.provenance["n_kv_heads"].printed
+
+
+def test_the_architecture_stands_for_a_missing_family() -> None:
+    config = {key: value for key, value in LLAMA.items() if key != "model_type"}
+    found = model_from_config({**config, "architectures": ["Qwen2ForCausalLM"]}, "a-model", "config.json")
+    assert found.qkv_bias
+    with pytest.raises(UnsupportedModelError, match="model_type PhiForCausalLM"):
+        model_from_config({**config, "architectures": ["PhiForCausalLM"]}, "a-model", "config.json")
+
+
 def test_missing_keys_take_the_defaults_of_transformers() -> None:
     model = read({"num_key_value_heads": None, "torch_dtype": None, "max_position_embeddings": None})
     assert (model.n_kv_heads, model.checkpoint_dtype, model.max_context_tokens) == (32, "bf16", math.inf)

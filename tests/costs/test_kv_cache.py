@@ -40,6 +40,7 @@ def test_a_sequence_of_8k_tokens_of_13b() -> None:
 
 
 def test_a_window_bounds_what_is_held_and_read() -> None:
+    assert kv_cache.window_tokens(8192, 4096) == 4096
     assert kv_cache.kv_held_tokens(8192, 4096) == kv_cache.kv_read_tokens(8192, 4096) == 4096
     assert kv_cache.kv_held_tokens(2048, 4096) == kv_cache.kv_read_tokens(2048, 4096) == 2048
     assert kv_cache.kv_held_tokens(8192, math.inf) == 8192

@@ -35,6 +35,11 @@ def test_bytes_that_a_dollar_moves_and_holds() -> None:
     assert money.hbm_byte_hours_per_usd(16e9, 1.2) == pytest.approx(16e9 / 1.2)
 
 
+def test_dollars_of_a_fleet() -> None:
+    assert money.replicas_usd_per_hour(48, 1.2) == pytest.approx(57.6)
+    assert money.split_usd_per_hour(80, 1.2) == pytest.approx(96.0)
+
+
 @given(PRICE, TIME, TIME, TOKENS, TOKENS, st.integers(1, 1000))
 def test_input_and_output_tokens_cost_what_the_request_does(
     hourly: float, prefill_s: float, step_s: float, prompt: int, output: int, batch: int

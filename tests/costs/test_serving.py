@@ -66,6 +66,25 @@ def test_sharing_the_chips_takes_as_long_as_both_phases(
     assert serving.tpot_shared_s(both_s, batch, output) == pytest.approx(step_s + batch * prefill_s / output)
 
 
+def test_the_slower_end_decides_the_hand_off() -> None:
+    ends = serving.handoff_send_bytes_per_s(16, 3.125e9), serving.handoff_receive_bytes_per_s(4, 6.25e9)
+    assert ends == (5e10, 2.5e10)
+    assert serving.handoff_bytes_per_s(*ends) == 2.5e10
+    assert serving.ttft_split_s(0.5, 0.02) == 0.52
+
+
+def test_a_sequence_grows_from_its_prompt_to_its_end() -> None:
+    # Capacity at T + G, bandwidth at the mean.
+    assert serving.longest_context_tokens(8192, 512) == 8704
+    held = [8192 + generated for generated in range(513)]
+    assert serving.mean_context_tokens(8192, 512) == sum(held) / len(held) == 8448
+
+
+def test_chips_of_a_fleet() -> None:
+    assert serving.replicas_chips(3, 16) == 48
+    assert serving.split_chips(3, 2, 16) == 80
+
+
 def test_a_cache_is_handed_over() -> None:
     # 70B int8, 8192 tokens: 1.342 GB over 16 v5e with 3.125 GB/s each.
     n_bytes = serving.handoff_bytes(8192, 163_840)

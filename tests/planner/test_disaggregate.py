@@ -62,6 +62,29 @@ def test_the_cache_leaves_through_the_chips_network(slice_: str, rate: float) ->
     assert found.handoff_s == pytest.approx((found.handoff_bytes or 0) / rate)
 
 
+def test_the_slower_end_decides_the_hand_off() -> None:
+    found = slicewise.disaggregate("llama-3-8b", slice="v5e:2x2", prefill_slice="v5e:4x4")
+    assert found.handoff_bytes_per_s == 4 * 3.125e9
+    other = slicewise.disaggregate("llama-3-8b", slice="v5e:4x4", prefill_slice="v5e:2x4")
+    assert other.handoff_bytes_per_s == 8 * 3.125e9
+    assert other.ttft_split_s == pytest.approx((other.prefill_s or 0) + (other.handoff_s or 0))
+    assert other.explain("handoff_s").value == other.handoff_s
+
+
+@pytest.mark.parametrize("tpot", ["12ms", "20ms", "50ms"])
+def test_without_a_batch_the_most_tokens_within_the_limit_are_decoded(tpot: str) -> None:
+    found = slicewise.disaggregate("llama-3-8b", slice="v5e:2x4", tpot=tpot)
+    limit_s = float(tpot.removesuffix("ms")) / 1000
+    deployment = found.decode.deployment
+    rates = {
+        batch: batch / deployment.value("step_s", batch=batch)
+        for batch in range(1, found.decode.max_batch + 1)
+        if deployment.value("step_s", batch=batch) <= limit_s
+    }
+    assert found.batch in rates
+    assert rates[found.batch] == pytest.approx(max(rates.values()))
+
+
 def test_a_given_network_wins_and_is_in_bits_or_bytes() -> None:
     bits, bytes_ = (slicewise.disaggregate("llama-3-8b", network=rate).handoff_s for rate in ("400Gb/s", "50GB/s"))
     assert bits == bytes_ == pytest.approx(8192 * 131_072 / 5e10)

@@ -63,6 +63,20 @@ def test_batches_go_up_to_the_largest_that_fits() -> None:
     assert not step_of(found.deployment, most + 1).fits
 
 
+def test_without_a_slice_one_is_taken_that_holds_every_context() -> None:
+    found = slicewise.frontier("llama-3-8b", context=[1024, 200_000])
+    assert found.slice == slicewise.step("llama-3-8b", context=200_000).slice
+    assert all(found.max_batch.values())
+
+
+def test_whole_rounds_leave_no_chip_idle() -> None:
+    found = slicewise.frontier("llama-3-8b", slice="v5e:4x4", context=8192)
+    most = found.max_batch[8192]
+    assert found.whole_rounds()["batch"] == sorted({1, *range(2, most + 1, 2), most})
+    with_fractions = slicewise.frontier("llama-3-8b", slice="v5e:4x4", context=8192, split="ideal")
+    assert with_fractions.whole_rounds() == with_fractions.columns
+
+
 def test_very_many_batches_are_thinned_with_both_ends() -> None:
     found = slicewise.frontier("llama-3-8b", slice="v5e:16x16", context=1)
     most = found.max_batch[1]

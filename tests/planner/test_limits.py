@@ -21,6 +21,15 @@ def test_limits_are_there_for_every_slice(slice_: Slice, batch: int | None, ici:
     assert found.fits
 
 
+@given(slice_=..., batch=st.integers(1, 1000), ici=st.sampled_from(["auto", "ring", "none"]))
+def test_the_network_binds_where_its_collective_takes_longest(slice_: Slice, batch: int, ici: str) -> None:
+    found = slicewise.limits("llama-3-8b", slice=slice_, batch=batch, ici=ici)
+    longest = max(found.gate_matmul_ici_s, found.gate_matmul_hbm_s, found.gate_matmul_flops_s)
+    assert found.network_binds == (found.gate_matmul_ici_s == longest)
+    if found.network_binds:
+        assert found.gate_matmul_ici_s > 0
+
+
 # Question 0.9 of chapter 8: 26 ways with the book's two rings; 13.1 with the two lines that a 4x8 has.
 @pytest.mark.parametrize(("ici", "ways"), [("ring", 26.2), ("auto", 13.1)])
 def test_ways_of_question_9(ici: str, ways: float) -> None:

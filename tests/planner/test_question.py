@@ -83,6 +83,11 @@ def test_words_may_be_one_or_several() -> None:
     assert [listed(words) for words in (None, "a", ["a", "b"], 5, ("a",))] == [[], ["a"], ["a", "b"], [5], ["a"]]
 
 
+def test_engines_names_of_dtypes_are_understood() -> None:
+    found = asked(weights="fp8_e4m3", kv="auto", compute="bfloat16").precisions
+    assert [str(precision) for precision in found] == ["fp8 weights, bf16 cache, bf16 FLOPs"]
+
+
 def test_quantities_are_read_in_peoples_units() -> None:
     question = asked(
         tpot="15ms", ttft="2s", hbm="16GB", memory_fraction="90%", params="70B", network="400Gb/s", rate="10/s"
@@ -108,6 +113,15 @@ def test_prices_are_given_for_all_or_for_one_chip(words: object, expected: dict[
     assert found["v5p"].usd_per_chip_hour == 4.2
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("v5p=2", "v5p is not asked about"), (["v5e=1", "v5litepod=2"], "v5e is given twice"), ("v5e=", "--price")],
+)
+def test_prices_that_would_go_unused_are_refused(words: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        prices_of(words, ["v5e", "h100"])
+
+
 def test_a_given_price_says_that_it_was_given() -> None:
     assert "given by --price" in prices_of("2.5", ["v5e"])["v5e"].provenance.printed
 
@@ -125,6 +139,23 @@ def test_a_word_wins_over_the_book() -> None:
     assert (counted.split, counted.memory_fraction, counted.ici) == ("whole", 0.9, "auto")
     assert (counted.hbm_bytes_per_chip, counted.nominal_hbm) == (15 * 2**30, False)
     assert not counted.activations
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_word_that_is_no_flag_is_refused(command: str) -> None:
+    with pytest.raises(InputError, match="unknown word 'bach': did you mean batch"):
+        getattr(slicewise, command)("llama-3-8b", bach=3)
+
+
+def test_a_slice_of_another_chip_is_refused() -> None:
+    with pytest.raises(InputError, match="v5e:2x4 is of another chip"):
+        asked(slice="v5e:2x4", chip="h100")
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "frontier"])
+def test_only_frontiers_take_several_contexts(command: str) -> None:
+    with pytest.raises(InputError, match="this takes one"):
+        getattr(slicewise, command)("llama-3-8b", context=[1024, 2048])
 
 
 # -- bad words -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from slicewise.catalog.load import load_model
 from slicewise.planner import feasible
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.question import OBJECTIVES
-from slicewise.planner.search import DENSE, score, search
+from slicewise.planner.search import DENSE, first_best, score, search
 from slicewise.spec.workload import Limits
 
 NO_LIMITS = Limits()
@@ -130,6 +130,12 @@ def test_fewer_sequences_than_a_round_are_offered_where_only_they_meet_the_limit
     assert found.verdict.fits
     brute = [batch for batch in range(1, 256) if deployment.value("step_s", batch=batch) <= limit_s]
     assert found.batches.tolist() == brute
+
+
+def test_of_plateaus_that_are_flat_but_for_rounding_the_first_is_best() -> None:
+    assert first_best(np.array([2.0, 1.0 + 1e-15, 1.0, 1.0 - 1e-15])) == 1
+    assert first_best(np.array([-2.0, -2.0 - 1e-15, -1.0])) == 0
+    assert first_best(np.array([3.0, 1.001, 1.0])) == 2
 
 
 def test_a_limit_that_is_met_exactly_is_met() -> None:

@@ -143,7 +143,7 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
         mfu=DEFAULT_MFU if mfu is None else mfu,
         prices=prices_of(flags.get("price"), [s.chip.name for s in slices]),
         params=_params(flags.get("params")),
-        batch=None if batch is None else parse_count(batch, "--batch"),
+        batch=None if batch is None else parse_count(batch, "--batch", "sequences"),
         rate=_positive(flags.get("rate"), "request/s", "--rate"),
         handoff_bytes_per_s=_positive(flags.get("network"), "B/s", "--network"),
     )
