@@ -89,7 +89,7 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     """
     is_number = isinstance(text, int | float) and not isinstance(text, bool)
     if is_number:
-        value, suffix = float(min(text, _HUGE)), ""
+        value, suffix = float(max(min(text, _HUGE), -_HUGE)), ""
     else:
         match = _QUANTITY.match(str(text))
         if not match:

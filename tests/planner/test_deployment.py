@@ -206,6 +206,13 @@ def test_a_batch_that_is_split_over_shards_needs_two_exchanges_a_layer() -> None
     assert whole.value("ici_s", batch=16) - copied.value("ici_s", batch=16) == pytest.approx(latency)
 
 
+def test_behind_a_switch_every_small_collective_takes_one_latency() -> None:
+    model = replace(load_model("llama-3-70b"), n_kv_heads=2)
+    inside, across = simple("h100:8", model=model), simple("h100:16", model=model)
+    assert inside.value("ici_s", batch=1) == pytest.approx(80 * (4 + 2) * 2e-6)
+    assert across.value("ici_s", batch=1) == pytest.approx(80 * (4 + 2) * 4e-6)
+
+
 def test_half_precision_floats_share_a_rate() -> None:
     assert simple(precision=Precision(compute="fp16")).value("flops_per_s") == find_chip("v5e").flops_per_s["bf16"]
 

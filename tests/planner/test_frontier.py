@@ -64,8 +64,8 @@ def test_batches_go_up_to_the_largest_that_fits() -> None:
 
 
 def test_without_a_slice_one_is_taken_that_holds_every_context() -> None:
-    found = slicewise.frontier("llama-3-8b", context=[1024, 200_000])
-    assert found.slice == slicewise.step("llama-3-8b", context=200_000).slice
+    found = slicewise.frontier("llama-3-8b", context=[1024, 500_000, 2048])
+    assert found.slice == slicewise.step("llama-3-8b", context=500_000).slice == "v5e:2x4"
     assert all(found.max_batch.values())
 
 

@@ -30,10 +30,17 @@ def test_the_network_binds_where_its_collective_takes_longest(slice_: Slice, bat
         assert found.gate_matmul_ici_s > 0
 
 
+def test_the_network_does_not_bind_behind_flops() -> None:
+    found = slicewise.limits("llama-3-8b", slice="v5e:2x2", batch=1000)
+    assert found.gate_matmul_hbm_s < found.gate_matmul_ici_s < found.gate_matmul_flops_s
+    assert not found.network_binds
+
+
 # Question 0.9 of chapter 8: 26 ways with the book's two rings; 13.1 with the two lines that a 4x8 has.
-@pytest.mark.parametrize(("ici", "ways"), [("ring", 26.2), ("auto", 13.1)])
-def test_ways_of_question_9(ici: str, ways: float) -> None:
+@pytest.mark.parametrize(("ici", "ways", "ici_us"), [("ring", 26.2, 5.825), ("auto", 13.1, 11.65)])
+def test_ways_of_question_9(ici: str, ways: float, ici_us: float) -> None:
     found = slicewise.limits("llama-3-70b", slice="v5e:4x8", batch=64, ici=ici)
+    assert found.gate_matmul_ici_s == pytest.approx(ici_us * 1e-6, rel=1e-3)
     assert found.model_parallel_limit_flops_bound == pytest.approx(ways, rel=2e-3)
     assert found.gate_matmul_hbm_s == pytest.approx(17.90e-6, rel=1e-3)
     assert found.gate_matmul_flops_s == pytest.approx(4.77e-6, rel=1e-3)

@@ -73,6 +73,12 @@ def test_numbers_are_explained(name: str) -> None:
     json.dumps(derivation, allow_nan=False)
 
 
+def test_of_named_slices_the_ledger_is_that_of_the_smallest_that_fits() -> None:
+    found = slicewise.memory("llama-3-70b", slice=["v5e:8x8", "v5e:2x2", "v5e:4x4"])
+    assert [row.fits for row in found.slices] == [True, False, True]
+    assert found.smallest == found.ledger.slice == "v5e:4x4"
+
+
 def test_several_dtypes_have_rows_each() -> None:
     found = slicewise.memory("llama-3-8b", chip="v5e", weights=["bf16", "int8"])
     assert len(found.slices) == 16

@@ -86,7 +86,10 @@ def test_every_number_of_the_json_can_be_explained_or_is_no_number(name: str) ->
         assert step.explain(name).value == value
 
 
-@pytest.mark.parametrize("name", ["", "step_s", "tokens_per_s", "usd_per_million_output_tokens"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "step_s", "tokens_per_s", "usd_per_million_output_tokens", "prefill_servers_per_decode_server"],
+)
 def test_no_time_is_derived_for_what_does_not_fit(name: str) -> None:
     step = slicewise.step("llama-3-405b", slice="v5e:2x2")
     with pytest.raises(InputError) as refused:
@@ -110,6 +113,11 @@ def test_70b_on_two_gpus_with_the_memory_that_an_engine_sees() -> None:
     assert step.weight_bytes / 1e9 == pytest.approx(141.107, rel=1e-4)
     assert step.hbm_bytes / gib == pytest.approx(142.5, rel=5e-3)
     assert step.fits
+
+
+def test_an_unknown_price_can_be_given() -> None:
+    with pytest.raises(InputError, match="usd_per_chip_hour, which is not known here; give --price"):
+        slicewise.step("llama-3-8b", slice="v6e:1x1", batch=1, context=1024).explain("usd_per_hour")
 
 
 def test_dollars_are_unknown_without_a_price_and_follow_a_given_one() -> None:

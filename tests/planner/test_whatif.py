@@ -37,6 +37,13 @@ def test_each_changes_one_thing_of_the_plan() -> None:
     ]
 
 
+def test_half_of_a_prompt_halves_both_contexts() -> None:
+    half = changes(slice="v5e:4x4", isl=8192, osl=512)["half the context (4,608 tokens)"].option.step
+    assert (half.context_tokens, half.capacity_context_tokens) == (4096 + 256, 4096 + 512)
+    book = changes(slice="v5e:4x4", isl=8192, osl=512, book=True)["half the context (4,096 tokens)"].option.step
+    assert (book.context_tokens, book.capacity_context_tokens) == (4096, 4096)
+
+
 def test_where_nothing_fits_the_smallest_slice_that_would_comes_first() -> None:
     plan = slicewise.plan("llama-3-70b", slice="v5e:2x2")
     assert not plan.fits

@@ -25,7 +25,7 @@ def frontier(
     from slicewise.report.views.frontier import frontier_document  # noqa: PLC0415
 
     result = answer(model, **given(words))
-    if out is not None and result.fits:
+    if out is not None and result.fits and explain is None:
         for path in _draw(result, out, words["tpot"]):
             click.echo(f"wrote {path}", err=True)
     tpot = words["tpot"]

@@ -10,7 +10,7 @@ from slicewise.cli.show import show_result
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", *COUNTED, *SHOWN)
+@options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", "network", *COUNTED, *SHOWN)
 def plan(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Choose slice, dtypes and batch for MODEL and a workload: the main job."""
     from slicewise.planner.plan import plan as answer  # noqa: PLC0415 - only the command that runs is loaded

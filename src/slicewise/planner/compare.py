@@ -92,11 +92,12 @@ class Comparison:
         wanted = "hbm_bytes_per_chip" if wanted == "hbm_bytes" else wanted
         if wanted not in {*_PER_USD, *facts}:
             raise UnknownNameError("number", wanted, {*_PER_USD, *facts})
-        parts = []
-        for row in self.rows:
-            if row.usd_per_chip_hour is None:
-                continue
-            parts.append(replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name))
+        needs_price = wanted in {*_PER_USD, "usd_per_chip_hour"}
+        rows = [row for row in self.rows if row.usd_per_chip_hour is not None or not needs_price]
+        if not rows:
+            names = ", ".join(dict.fromkeys(row.chip for row in self.rows))
+            raise InputError(f"{wanted}: no price is known for {names}; give --price CHIP=USD")
+        parts = [replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name) for row in rows]
         return Derivation(name=wanted, value=None, unit=unit_of(wanted), parts=tuple(parts))
 
 

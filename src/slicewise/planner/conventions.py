@@ -70,7 +70,7 @@ def conventions(*, book: bool, **given: Any) -> Conventions:
     for name, value in given.items():
         if value is None:
             continue
-        if name in CHOICES and value not in CHOICES[name]:
+        if name in CHOICES and not (isinstance(value, str) and value in CHOICES[name]):
             flag = name.replace("_", "-")
             raise InputError(f"--{flag} '{value}' is not offered; choose {', '.join(CHOICES[name])}")
         values[name] = value

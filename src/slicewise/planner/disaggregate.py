@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from slicewise.catalog.slices import load_slice
 from slicewise.derive import Derivation
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
+from slicewise.planner.knee import largest_batch
 from slicewise.planner.prefill import Prefill, prefill_of
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
-from slicewise.planner.search import search
+from slicewise.planner.search import round_of, search
 from slicewise.planner.slices import default_deployment
-from slicewise.planner.step import OTHER_NAMES, Step, step_of
+from slicewise.planner.step import Step, step_of
 from slicewise.spec.model import Model
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Limits
@@ -27,6 +30,9 @@ PAYS = 1.1
 
 _DECODE = ("sequences_finished_per_step", "tokens_evicted_per_step", "decode_requests_per_s")
 _HANDOFF = ("handoff_bytes_per_s", "handoff_s", "ttft_split_s")
+_RATIO = ("prefill_servers_per_decode_server", "prefill_requests_per_s", "prefill_servers")
+"""What rests on prefill elsewhere, seen from the decode slice."""
+
 _SERVERS = ("prefill_servers", "decode_servers")
 
 
@@ -85,23 +91,20 @@ class Disaggregation:
             InputError: it does not fit.
             UnknownNameError: no such number.
         """
-        if not self.fits:
-            raise InputError(f"what does not fit has no servers to explain: {self.reason}")
         wanted = name or "prefill_servers_per_decode_server"
+        if not self.fits and getattr(self, wanted, 0) is None:
+            raise InputError(f"{wanted} has no value for what does not fit, or misses the limits: {self.reason}")
         prompt, decode = self.prefill.deployment, self.decode.deployment
         if self.prefill_slice == self.slice:
             return self.decode.explain(wanted)
-        if wanted == "prefill_s":
-            return self.prefill.explain(wanted)
-        if wanted in _HANDOFF:
+        if wanted in (*_HANDOFF, "handoff_send_bytes_per_s"):
             words = {"handoff_receive_bytes_per_s": (f"what {self.slice} takes in", "")}
             return prompt.explain(wanted, words, **_receiving(decode))
-        if wanted == "tpot_shared_s":
-            return self.decode.explain(wanted)
+        if wanted not in _RATIO:
+            return (self.prefill if wanted.startswith("prefill_") else self.decode).explain(wanted)
         # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
         words = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
-        given = {"batch": self.batch, "prefill_s": self.prefill_s}
-        return decode.explain(OTHER_NAMES.get(wanted, wanted), words, **given)
+        return decode.explain(wanted, words, batch=self.batch, prefill_s=self.prefill_s)
 
 
 def disaggregate(
@@ -121,10 +124,26 @@ def disaggregate(
     """
     question = ask(model, flags)
     decode = default_deployment(question)
-    prompt = question.deployment(load_slice(prefill_slice)) if prefill_slice else decode
-    searched = search(decode, Limits(tpot_s=question.limits.tpot_s), "throughput", question.batch)
+    prompt = decode if prefill_slice is None else question.deployment(load_slice(prefill_slice))
+    limits = question.limits
+    searched = search(decode, Limits(tpot_s=limits.tpot_s), "throughput", question.batch)
     batch = int(searched.batches[searched.best]) if searched.verdict.fits else question.batch
-    return _disaggregation(step_of(decode, batch), prefill_of(prompt), searched.verdict, question.limits)
+    prefill = prefill_of(prompt)
+    found = _disaggregation(step_of(decode, batch), prefill, searched.verdict, limits)
+    if found.fits or not searched.verdict.fits or question.batch is not None or limits.tpot_s is None:
+        return found
+    # The largest batch leaves no room for prefills in between: fewer sequences, sharing the chips, may keep the limits.
+    fewer = _sharing_batch(decode, limits.tpot_s)
+    again = _disaggregation(step_of(decode, fewer), prefill, searched.verdict, limits) if fewer else found
+    return again if again.fits else found
+
+
+def _sharing_batch(decode: Deployment, tpot_s: float) -> int:
+    """The most sequences whose mean time a token keeps a limit where prefills run in between; 0 for none."""
+    stride = round_of(decode)
+    most = int(decode.value("max_batch")) // stride
+    rounds = largest_batch(lambda r: np.asarray(decode.value("tpot_shared_s", batch=r * stride) <= tpot_s), most)
+    return stride * (most if rounds is None else rounds)
 
 
 def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limits) -> Disaggregation:
@@ -157,7 +176,7 @@ def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limi
             f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu).",
             "Means, no queues: servers this busy need spare capacity.",
             *step.assumptions,
-            *(f"Prefill: {sentence}" for sentence in prefill.assumptions if sentence not in step.assumptions),
+            *(f"Prefill: {words}" for words in prefill.assumptions[1:] if words not in step.assumptions),
         ),
         decode=step,
         prefill=prefill,

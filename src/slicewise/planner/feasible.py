@@ -43,8 +43,18 @@ class Verdict:
 FITS = Verdict()
 
 
-def memory_verdict(deployment: Deployment, ledger: Mapping[str, Any], batch: int) -> Verdict:
-    """Whether weights, cache and activations of a batch fit, and the ledger line that breaks."""
+def memory_verdict(
+    deployment: Deployment, ledger: Mapping[str, Any], batch: int, held_tokens: float | None = None
+) -> Verdict:
+    """Whether weights, cache and activations of a batch fit, and the ledger line that breaks.
+
+    Args:
+        deployment: what was evaluated.
+        ledger: its quantities at the batch.
+        batch: sequences.
+        held_tokens: tokens of a sequence in the cache, where they are not the deployment's own.
+    """
+    held = float(deployment.value("kv_held_tokens")) if held_tokens is None else held_tokens
     granted, weights = float(ledger["hbm_bytes"]), float(ledger["weight_bytes"])
     where = f"what {deployment.slice.name} grants ({granting(deployment)})"
     if weights > granted + HALF_BYTE:
@@ -57,7 +67,7 @@ def memory_verdict(deployment: Deployment, ledger: Mapping[str, Any], batch: int
     over = float(ledger["total_bytes"]) - granted
     detail = (
         f"{show_gib(float(ledger['total_bytes']))} do not fit {show_gib(granted)}, {where}: the KV cache of"
-        f" {batch:,} × {deployment.workload.capacity_context_tokens:,.0f} tokens takes"
+        f" {batch:,} × {held:,.0f} tokens takes"
         f" {show_gib(float(ledger['kv_bytes']))} beside {show_gib(weights)} of weights; over by {show(over, 'B')};"
         f" at most {int(ledger['max_batch']):,} sequences fit"
     )

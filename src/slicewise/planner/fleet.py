@@ -29,8 +29,8 @@ class Fleet:
         decode_servers: servers that only decode.
         split_usd_per_hour: the price of both. [USD]
         split_tpot_s: the decode step. [s]
-        split_ttft_s: prefill and hand-off; prefill alone where the hand-off is not known. [s]
-        split_meets_limits: both are within the limits.
+        split_ttft_s: prefill and hand-off; None where the hand-off is not known. [s]
+        split_meets_limits: both are within the limits; None where that is not known.
     """
 
     requests_per_s: float
@@ -45,8 +45,8 @@ class Fleet:
     split_chips: int
     split_usd_per_hour: float | None
     split_tpot_s: float
-    split_ttft_s: float
-    split_meets_limits: bool
+    split_ttft_s: float | None
+    split_meets_limits: bool | None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
@@ -59,16 +59,16 @@ def fleet(option: Option, rate: float, limits: Limits) -> Fleet:
     counts = {name: int(value) for name, value in deployment.evaluate(_COUNTS, batch=batch).items()}
     prices = deployment.evaluate(_PRICES, batch=batch) if deployment.price else {}
     try:
-        split_ttft_s = float(deployment.value("ttft_split_s"))
+        split_ttft_s: float | None = float(deployment.value("ttft_split_s"))
     except UnknownFactError:
-        split_ttft_s = option.prefill_s
+        split_ttft_s = None
     return Fleet(
         requests_per_s=rate,
         **counts,
         replicas_usd_per_hour=float(prices["replicas_usd_per_hour"]) if prices else None,
         replicas_tpot_s=option.tpot_shared_s,
         replicas_ttft_s=option.ttft_s,
-        replicas_meet_limits=_meet(limits, option.tpot_shared_s, option.ttft_s),
+        replicas_meet_limits=bool(_meet(limits, option.tpot_shared_s, option.ttft_s)),
         split_usd_per_hour=float(prices["split_usd_per_hour"]) if prices else None,
         split_tpot_s=option.tpot_s,
         split_ttft_s=split_ttft_s,
@@ -76,5 +76,9 @@ def fleet(option: Option, rate: float, limits: Limits) -> Fleet:
     )
 
 
-def _meet(limits: Limits, tpot_s: float, ttft_s: float) -> bool:
-    return (limits.tpot_s is None or tpot_s <= limits.tpot_s) and (limits.ttft_s is None or ttft_s <= limits.ttft_s)
+def _meet(limits: Limits, tpot_s: float, ttft_s: float | None) -> bool | None:
+    if limits.tpot_s is not None and tpot_s > limits.tpot_s:
+        return False
+    if limits.ttft_s is None:
+        return True
+    return None if ttft_s is None else ttft_s <= limits.ttft_s

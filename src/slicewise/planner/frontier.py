@@ -15,11 +15,13 @@ from slicewise.errors import InputError
 from slicewise.planner.choose import pareto
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
-from slicewise.planner.question import Flags, ask, listed
+from slicewise.planner.knee import MOST_SEQUENCES, largest_batch
+from slicewise.planner.question import Flags, Question, ask, listed
 from slicewise.planner.search import round_of
-from slicewise.planner.slices import default_deployment
+from slicewise.planner.slices import default_deployment, fitting
 from slicewise.planner.step import LEDGER, TERMS
 from slicewise.spec.model import Model
+from slicewise.spec.topology import Slice
 from slicewise.units import plain
 
 COLUMNS = (
@@ -33,6 +35,7 @@ COLUMNS = (
     "ici_s",
 )
 MOST_POINTS = 4096
+"""Batches up to here are all rows; beyond, a geometric grid of as many, ends included."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,7 @@ class Frontier:
         max_batch: largest batch by context; 0 where nothing fits.
         reasons: why a context does not fit, by context.
         deployment: of the first context that fits, else of the first.
+        deployments: of each context.
     """
 
     model: str
@@ -53,6 +57,7 @@ class Frontier:
     reasons: Mapping[float, str]
     critical_batch: float
     deployment: Deployment
+    deployments: tuple[Deployment, ...]
 
     @property
     def fits(self) -> bool:
@@ -67,6 +72,15 @@ class Frontier:
         shards, ends = round_of(self.deployment), {1.0, *map(float, self.max_batch.values())}
         kept = [i for i, batch in enumerate(self.columns["batch"]) if batch % shards == 0 or batch in ends]
         return {name: [column[i] for i in kept] for name, column in self.columns.items()}
+
+    def within(self, tpot_s: float) -> dict[float, int]:
+        """The largest batch of each context whose step keeps a limit; 0 where none does."""
+        found = {}
+        for deployment in self.deployments:
+            most = self.max_batch[deployment.workload.context_tokens]
+            keeps = largest_batch(lambda b, d=deployment: np.asarray(d.value("step_s", batch=b) <= tpot_s), most)  # type: ignore[misc]
+            found[deployment.workload.context_tokens] = most if keeps is None else keeps
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object: column arrays, and what is the same for all rows."""
@@ -107,7 +121,7 @@ def frontier(model: str | Path | Model, **flags: Unpack[Flags]) -> Frontier:
     """
     wanted: list[Any] = list(dict.fromkeys(listed(flags.get("context")))) or [None]
     questions = [ask(model, {**flags, "context": context}) for context in wanted]
-    chosen = max((default_deployment(question) for question in questions), key=lambda d: d.slice.n_chips).slice
+    chosen = _slice_for(questions)
     deployments = [question.deployment(chosen) for question in questions]
     batches, reasons = zip(*[_batches(deployment) for deployment in deployments], strict=True)
     tables = [_table(deployment, grid) for deployment, grid in zip(deployments, batches, strict=True)]
@@ -122,14 +136,27 @@ def frontier(model: str | Path | Model, **flags: Unpack[Flags]) -> Frontier:
         reasons={c: reason for c, reason in zip(contexts, reasons, strict=True) if reason},
         critical_batch=float(shown.value("critical_batch")),
         deployment=shown,
+        deployments=tuple(deployments),
     )
+
+
+def _slice_for(questions: Sequence[Question]) -> Slice:
+    """The named slice; else the smallest on which every context fits; else that of the context that needs most."""
+    first = default_deployment(questions[0]).slice
+    if questions[0].slice_is_given:
+        return first
+    fits = [[deployment.slice.name for deployment in fitting(question)] for question in questions]
+    common = [name for name in fits[0] if all(name in names for names in fits)]
+    if common:
+        return next(slice_ for slice_ in questions[0].slices if slice_.name == common[0])
+    return max((default_deployment(question) for question in questions), key=lambda d: d.slice.n_chips).slice
 
 
 def _batches(deployment: Deployment) -> tuple[NDArray[np.float64], str]:
     """Every batch that fits, thinned beyond some thousands; and why none does."""
     ledger = deployment.evaluate(LEDGER, batch=1)
     verdict = memory_verdict(deployment, ledger, 1)
-    most = int(ledger["max_batch"]) if verdict.fits else 0
+    most = min(int(ledger["max_batch"]), MOST_SEQUENCES) if verdict.fits else 0
     grid = np.arange(1.0, most + 1) if most <= MOST_POINTS else np.unique(np.geomspace(1, most, MOST_POINTS).round())
     return grid, verdict.detail
 

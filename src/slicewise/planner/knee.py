@@ -12,18 +12,22 @@ from slicewise.derive import Derivation
 from slicewise.planner.deployment import Deployment
 
 TOLERANCE = 0.01
-_FAR = 10**12
+MOST_SEQUENCES = 10**12
+"""Farther than any batch goes."""
+
 _POINTS = 65
 
 Holds = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
 
 
-def largest_batch(holds: Holds, most: int = _FAR) -> int | None:
+def largest_batch(holds: Holds, most: int = MOST_SEQUENCES) -> int | None:
     """The largest batch up to `most` at which a condition holds, where it holds up to some batch and never after.
 
     Returns:
         The batch; 0 where it holds nowhere; None where it still holds at `most`.
     """
+    if most < 1:
+        return 0
     low, high = 0, most + 1
     if holds(np.array([float(most)]))[0]:
         return None

@@ -113,12 +113,13 @@ class Plan:
         if name == "least_param_load_s":
             return replace(self.least_param_load.explain("param_load_s"), name=name)
         name = _FLEET_NAMES.get(name, name)
-        if name == "request_usd" and self.recommended.request_usd is None:
-            raise InputError("request_usd is not known: a price is missing, or --context prices decode alone")
+        if getattr(self.recommended, name, 0) is None:
+            raise InputError(f"{name} is not known: a price is missing, or --context prices decode alone")
         return self.recommended.step.explain(name or headline(self.recommended, self.question.objective))
 
 
 _FLEET_NAMES = {
+    "rate": "requests_per_s",
     "replicas_tpot_s": "tpot_shared_s",
     "replicas_ttft_s": "prefill_s",
     "split_tpot_s": "step_s",

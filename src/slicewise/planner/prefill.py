@@ -85,8 +85,8 @@ def prefill(model: str | Path | Model, **flags: Unpack[Flags]) -> Prefill:
 def prefill_of(deployment: Deployment) -> Prefill:
     """Prefill of one prompt on a deployment."""
     prompt = deployment.workload.prompt_tokens
-    held = deployment.evaluate(LEDGER, batch=1, capacity_context_tokens=prompt)
-    verdict = memory_verdict(deployment, held, 1)
+    held = deployment.evaluate([*LEDGER, "kv_held_tokens"], batch=1, capacity_context_tokens=prompt)
+    verdict = memory_verdict(deployment, held, 1, float(held["kv_held_tokens"]))
     timed: dict[str, Any] = deployment.evaluate(_TIMES) if verdict.fits else dict.fromkeys(_TIMES)
     terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
     is_priced = verdict.fits and deployment.price is not None

@@ -116,7 +116,7 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
     known_words(flags)
     spec = load_model(model)
     counted = conventions(
-        book=bool(flags.get("book")),
+        book=_flag(flags.get("book"), "--book"),
         ici=flags.get("ici"),
         split=flags.get("split"),
         kv_split=flags.get("kv_split"),
@@ -198,7 +198,7 @@ def listed(words: object) -> list[object]:
     """One word or several, as a list."""
     if words is None:
         return []
-    if isinstance(words, str | Slice | int | float):
+    if isinstance(words, str | bytes | Slice | int | float):
         return [words]
     return list(words) if isinstance(words, Iterable) else [words]
 
@@ -270,14 +270,18 @@ def prices_of(words: object, chip_names: list[str]) -> dict[str, Price]:
         )
         for chip_name in [find_chip(name).name] if has_chip else chip_names:
             if has_chip and chip_name not in chip_names:
-                raise InputError(
-                    f"--price {word}: {chip_name} is not asked about; leave it out, or add --chip {chip_name}"
-                )
+                raise InputError(f"--price {word}: {chip_name} is not asked about; leave it out")
             if has_chip and chip_name in given:
                 raise InputError(f"--price: {chip_name} is given twice; give it once")
             given |= {chip_name} if has_chip else set()
             quotes[chip_name] = quote
     return quotes
+
+
+def _flag(value: object, flag: str) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise InputError(f"{flag}: {str(value)[:40]!r} is neither true nor false; give True, or leave it out")
 
 
 def _params(value: object) -> float | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slicewise.planner import feasible
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
-from slicewise.planner.knee import largest_batch
+from slicewise.planner.knee import MOST_SEQUENCES, largest_batch
 from slicewise.planner.step import LEDGER, TERMS, bound
 from slicewise.spec.workload import Limits
 from slicewise.units import show
@@ -69,7 +69,7 @@ def search(deployment: Deployment, limits: Limits, objective: str, batch: int | 
         verdict = _ttft_verdict(deployment, limits)
     if not verdict.fits:
         return _none(deployment, verdict)
-    most = int(ledger["max_batch"])
+    most = min(int(ledger["max_batch"]), MOST_SEQUENCES)
     batches = np.array([float(batch)]) if batch else _batches(deployment, most)
     if limits.tpot_s is not None:
         kept = _within(deployment, batches, limits.tpot_s)

@@ -93,10 +93,10 @@ def _network(conventions: Conventions, network: str, *, splits_batch: bool) -> F
     }
     if network == "none" or conventions.ici == "none":
         return quiet
-    found = {name: getattr(collectives, f"{network}_{name}", quiet[name]) for name in _NETWORK}
-    if network == "switch":
-        # Behind a switch every collective has the same latency.
-        found["all_to_all_latency_s"] = collectives.switch_all_gather_latency_s
+    # Behind a switch every collective has the same latency.
+    same = {"switch_all_to_all_latency_s": "switch_all_gather_latency_s"}
+    served = {name: f"{network}_{name}" for name in _NETWORK}
+    found = {name: getattr(collectives, same.get(function, function)) for name, function in served.items()}
     if conventions.ici == "ring":
         found |= {name: quiet[name] for name in _NETWORK if name.startswith("all_to_all") or name.endswith("latency_s")}
     if not splits_batch or conventions.kv_split == "copy":

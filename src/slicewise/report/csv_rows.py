@@ -31,6 +31,8 @@ def _cell(value: Any) -> Any:
 def to_csv(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
     """The rows of a command's JSON as CSV, with a header; an unknown value is an empty cell."""
     rows = [{key: _cell(value) for key, value in row.items() if not isinstance(value, dict)} for row in to_rows(data)]
+    if not rows:
+        return ""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()

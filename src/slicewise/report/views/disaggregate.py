@@ -29,6 +29,7 @@ def disaggregate_document(found: Disaggregation) -> Document:
         Line(f"Split? {found.why}."),
     ]
     if found.prefill_servers is not None:
-        servers = f"{found.prefill_servers} prefill and {found.decode_servers} decode servers"
+        many = "" if found.decode_servers == 1 else "s"
+        servers = f"{found.prefill_servers:,} prefill and {found.decode_servers:,} decode server{many}"
         blocks.append(Line(f"For the rate asked: {servers}."))
     return [*blocks, Table("Flow", ["", "", "value"], rows, left=(0, 1)), assumed(found.assumptions)]

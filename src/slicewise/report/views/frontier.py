@@ -71,10 +71,7 @@ def _counted(deployment: Deployment) -> str:
 
 def _within(frontier: Frontier, limit_s: float) -> str:
     """The largest batch of each context within the TPOT limit."""
-    columns = frontier.columns
-    found = dict.fromkeys(frontier.max_batch, 0)
-    for context, batch, step_s in zip(columns["context_tokens"], columns["batch"], columns["step_s"], strict=True):
-        if step_s <= limit_s:
-            found[context] = max(found[context], int(batch))
-    largest = ", ".join(f"{batch or 'none'} at {context:,.0f}" for context, batch in found.items())
+    largest = ", ".join(
+        f"{f'{batch:,}' if batch else 'none'} at {context:,.0f}" for context, batch in frontier.within(limit_s).items()
+    )
     return f"Largest batch within TPOT {show(limit_s, 's')}: {largest} tokens."

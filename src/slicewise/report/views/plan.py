@@ -83,16 +83,19 @@ def _fleet(fleet: Fleet) -> list[Line]:
         f" {usd(fleet.replicas_usd_per_hour)} an hour) with {ms(fleet.replicas_tpot_s)} a token on average, prefills in"
         f" between{_kept(fleet.replicas_meet_limits)}"
     )
+    first = "an unknown time (give --network)" if fleet.split_ttft_s is None else ms(fleet.split_ttft_s)
     split = (
         f"{fleet.prefill_servers:,} prefill and {_counted(fleet.decode_servers, 'decode server')}"
         f" ({_counted(fleet.split_chips, 'chip')}, {usd(fleet.split_usd_per_hour)} an hour) with"
-        f" {ms(fleet.split_tpot_s)} a token and {ms(fleet.split_ttft_s)} to the first{_kept(fleet.split_meets_limits)}"
+        f" {ms(fleet.split_tpot_s)} a token and {first} to the first{_kept(fleet.split_meets_limits)}"
     )
     return [Line(f"For {fleet.requests_per_s:g} requests/s, on average and without queues: {one_kind}; or {split}.")]
 
 
-def _kept(meets: bool) -> str:  # noqa: FBT001 - a clause of a sentence
-    return "" if meets else ", which breaks the limits"
+def _kept(meets: bool | None) -> str:  # noqa: FBT001 - a clause of a sentence
+    if meets is None:
+        return ", so whether it keeps the limits is not known"
+    return "" if meets else ", which breaks the limits (`slicewise disaggregate` looks for a batch that keeps them)"
 
 
 def _counted(count: int, noun: str) -> str:
