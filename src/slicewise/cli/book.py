@@ -13,8 +13,8 @@ from slicewise.cli.show import show_data
 @options("json", "md", "csv")
 def book(question: str | None, *, as_json: bool, as_md: bool, as_csv: bool) -> None:
     """Chapter 8 as a conformance suite: what the book prints, what a reader found, what we compute, why they differ."""
-    from slicewise.book.run import run  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.book import book_document  # noqa: PLC0415
+    from slicewise.book.run import run
+    from slicewise.report.views.book import book_document
 
     answers = [answer.to_dict() for answer in run(question)]
     show_data(answers, lambda: book_document(answers), as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -14,7 +14,7 @@ from slicewise.errors import UnknownNameError
 @options("json", "md", "csv")
 def catalog(what: str, *, as_json: bool, as_md: bool, as_csv: bool) -> None:
     """What is known, with sources: models, chips, slices or prices."""
-    from slicewise.report.views.catalog import ROWS, catalog_document  # noqa: PLC0415 - only the command that runs is loaded
+    from slicewise.report.views.catalog import ROWS, catalog_document
 
     if what not in ROWS:
         raise UnknownNameError("list", what, ROWS, "(slicewise catalog models|chips|slices|prices)")

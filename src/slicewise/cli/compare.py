@@ -25,8 +25,8 @@ def compare(
     **words: Any,
 ) -> None:
     """Chips or slices side by side: what a dollar buys, and with --model a plan on each."""
-    from slicewise.planner.compare import compare as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.compare import compare_document  # noqa: PLC0415
+    from slicewise.planner.compare import compare as answer
+    from slicewise.report.views.compare import compare_document
 
     result = answer(names, model=model, **given(words))
     show_result(result, compare_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options("slice", "prefill_slice", *PLACE[1:], *LENGTHS, "tpot", "ttft", "rate", "price", "network", *COUNTED, *SHOWN)
 def disaggregate(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Prefill and decode on servers of their own: ratio, hand-off, whether to split."""
-    from slicewise.planner.disaggregate import disaggregate as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.disaggregate import disaggregate_document  # noqa: PLC0415
+    from slicewise.planner.disaggregate import disaggregate as answer
+    from slicewise.report.views.disaggregate import disaggregate_document
 
     result = answer(model, **given(words))
     show_result(result, disaggregate_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -21,8 +21,8 @@ def frontier(
     model: str, *, out: Path | None, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any
 ) -> None:
     """Latency against throughput per chip over the batch, and the step broken down; --out draws both."""
-    from slicewise.planner.frontier import frontier as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.frontier import frontier_document  # noqa: PLC0415
+    from slicewise.planner.frontier import frontier as answer
+    from slicewise.report.views.frontier import frontier_document
 
     result = answer(model, **given(words))
     if out is not None and result.fits and explain is None:
@@ -40,7 +40,7 @@ def frontier(
 
 
 def _draw(result: Frontier, out: Path, tpot: str | None) -> list[Path]:
-    from slicewise.report.figures import write_figures  # noqa: PLC0415 - the figures' library is an extra
-    from slicewise.report.views.frontier import frontier_specs  # noqa: PLC0415
+    from slicewise.report.figures import write_figures
+    from slicewise.report.views.frontier import frontier_specs
 
     return write_figures(out, result.columns, frontier_specs(result, tpot))

@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options(*PLACE, *LENGTHS, *COUNTED, *SHOWN, unused=("mfu", "view"))
 def limits(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Limits of a slice: critical batch, model parallelism, KV layout and the knee."""
-    from slicewise.planner.limits import limits as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.limits import limits_document  # noqa: PLC0415
+    from slicewise.planner.limits import limits as answer
+    from slicewise.report.views.limits import limits_document
 
     result = answer(model, **given(words))
     show_result(result, limits_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options(*PLACE, *LENGTHS, *COUNTED, *SHOWN, unused=("mfu", "view", "ici"))
 def memory(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """What MODEL needs and where it fits: parameters, KV bytes, largest batch and context."""
-    from slicewise.planner.memory import memory as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.memory import memory_document  # noqa: PLC0415
+    from slicewise.planner.memory import memory as answer
+    from slicewise.report.views.memory import memory_document
 
     result = answer(model, **given(words))
     show_result(result, memory_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

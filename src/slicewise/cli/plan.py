@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", "network", *COUNTED, *SHOWN)
 def plan(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Choose slice, dtypes and batch for MODEL and a workload: the main job."""
-    from slicewise.planner.plan import plan as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.plan import plan_document  # noqa: PLC0415
+    from slicewise.planner.plan import plan as answer
+    from slicewise.report.views.plan import plan_document
 
     result = answer(model, **given(words))
     show_result(result, plan_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

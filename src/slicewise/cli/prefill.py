@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options(*PLACE, "isl", "price", *COUNTED, *SHOWN)
 def prefill(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Prefill of one prompt: its time and what binds."""
-    from slicewise.planner.prefill import prefill as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.prefill import prefill_document  # noqa: PLC0415
+    from slicewise.planner.prefill import prefill as answer
+    from slicewise.report.views.prefill import prefill_document
 
     result = answer(model, **given(words))
     show_result(result, prefill_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

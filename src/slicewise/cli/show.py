@@ -66,15 +66,15 @@ def show_data(
     if as_json:
         show_json(data)
     elif as_csv:
-        from slicewise.report.csv_rows import to_csv  # noqa: PLC0415 - only when asked for
+        from slicewise.report.csv_rows import to_csv
 
         sys.stdout.write(to_csv(data))
     elif as_md:
-        from slicewise.report.markdown import to_markdown  # noqa: PLC0415 - only when asked for
+        from slicewise.report.markdown import to_markdown
 
         sys.stdout.write(to_markdown(document()))
     else:
-        from slicewise.report.text import print_document  # noqa: PLC0415 - rich is slow to import
+        from slicewise.report.text import print_document
 
         print_document(document())
 
@@ -91,7 +91,7 @@ def show_json(data: Any) -> None:
 
 def show_derivation(derivation: Derivation, *, as_json: bool) -> None:
     """Print a derivation as text or JSON."""
-    from slicewise.report.explain import explain_lines  # noqa: PLC0415 - only when asked for
+    from slicewise.report.explain import explain_lines
 
     if as_json:
         show_json(derivation.to_dict())

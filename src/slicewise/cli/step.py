@@ -13,8 +13,8 @@ from slicewise.cli.show import show_result
 @options(*PLACE, *LENGTHS, "price", *COUNTED, *SHOWN, unused=("mfu",))
 def step(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """One decode step of MODEL: memory, terms, what binds, throughput and cost."""
-    from slicewise.planner.step import step as answer  # noqa: PLC0415 - only the command that runs is loaded
-    from slicewise.report.views.step import step_document  # noqa: PLC0415
+    from slicewise.planner.step import step as answer
+    from slicewise.report.views.step import step_document
 
     result = answer(model, **given(words))
     show_result(result, step_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)
