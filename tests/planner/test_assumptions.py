@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise
-from slicewise.planner.assumptions import BOUND, assumptions
+from slicewise.planner.assumptions import BOUND, SERIAL, assumptions
 from slicewise.planner.deployment import Deployment
 
 
 @given(deployment=..., batch=st.none() | st.integers(1, 1000))
 def test_assumptions_are_sentences_each_said_once(deployment: Deployment, batch: int | None) -> None:
     found = assumptions(deployment, batch=batch)
-    assert found[0] == BOUND
+    assert found[0] == (SERIAL if deployment.conventions.view == "serial" else BOUND)
     assert len(set(found)) == len(found)
     assert all(sentence.endswith(".") and "\n" not in sentence for sentence in found)
 

@@ -13,6 +13,11 @@ BOUND = (
     " published steps took 1.1 to 6.3 times the roofline, 1.9 in the median (docs/benchmarks.md)."
 )
 
+SERIAL = (
+    "Times are bounds of a step that overlaps nothing (--view serial): a real one may hide collectives, and undercut"
+    " them; launches, norms, sampling, the host and imperfect bandwidth are neglected."
+)
+
 
 def assumptions(
     deployment: Deployment, *, batch: int | None = None, kinds: Collection[str] | None = None
@@ -31,7 +36,7 @@ def assumptions(
 def _told(deployment: Deployment, batch: int | None) -> list[tuple[str, str]]:
     counted = deployment.conventions
     sentences = [
-        ("bound", BOUND),
+        ("bound", SERIAL if counted.view == "serial" else BOUND),
         ("context", _context(deployment)),
         ("memory", f"Memory granted: {granting(deployment)}."),
         ("weights", "All weights are read in each step, the input embedding too."),
