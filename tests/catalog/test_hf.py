@@ -175,6 +175,7 @@ def test_the_window_is_that_of_the_family(changes: dict[str, Any], window: float
         ({"layer_types": [[]]}, "layer_types"),
         ({"text_config": {"hidden_size": 1}}, "text_config"),
         ({"vision_config": {"depth": 1}}, "vision_config"),
+        ({"vision_config": True}, "vision_config"),
         ({"hidden_act": "gelu"}, "hidden_act"),
         ({"torch_dtype": "int3"}, "torch_dtype"),
         ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 4096}, "use_sliding_window"),

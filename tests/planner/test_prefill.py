@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise
+from slicewise.errors import InputError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.prefill import PREFILL_TERMS, prefill_of
 
@@ -63,6 +64,14 @@ def test_memory_is_that_of_the_prompt() -> None:
 def test_numbers_are_explained(name: str) -> None:
     found = slicewise.prefill("llama-3-8b", slice="v5e:2x4")
     assert found.explain(name).value == pytest.approx(getattr(found, name or "prefill_s"))
+
+
+@pytest.mark.parametrize("name", ["", "prefill_flops_s", "tokens_per_s_per_chip"])
+def test_no_time_is_derived_for_what_does_not_fit(name: str) -> None:
+    found = slicewise.prefill("llama-3-405b", slice="v5e:2x2")
+    with pytest.raises(InputError, match="has no value for what does not fit"):
+        found.explain(name)
+    assert found.explain("prefill_flops").value == found.prefill_flops
 
 
 def test_dollars_of_input_tokens_follow_the_price() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import slicewise
+from slicewise.catalog.load import load_model
 from slicewise.errors import InputError
 from slicewise.planner.question import Flags, Question, ask, listed, prices_of
 from slicewise.spec.workload import Workload
@@ -72,6 +74,8 @@ def test_defaults() -> None:
 
 def test_the_checkpoint_decides_the_dtypes() -> None:
     assert str(ask("llama-2-13b", {}).precisions[0]) == "fp16 weights, fp16 cache, fp16 FLOPs"
+    wide = replace(load_model("llama-3-8b"), checkpoint_dtype="fp32")
+    assert str(ask(wide, {}).precisions[0]) == "fp32 weights, bf16 cache, bf16 FLOPs"
     assert str(ask("llama-2-13b", {"weights": "INT8"}).precisions[0]) == "int8 weights, fp16 cache, fp16 FLOPs"
 
 
@@ -178,6 +182,7 @@ def test_only_frontiers_take_several_contexts(command: str) -> None:
         ("rate", "often", "--rate"),
         ("objective", "fame", "--objective 'fame' is not offered; choose cost, latency, throughput"),
         ("params", "70Q", "--params"),
+        ("params", "70", "--params: 70 is fewer parameters than any model has"),
         ("hbm", "16GX", "--hbm"),
         ("memory_fraction", "1.1", "--memory-fraction: 1.1 must be at least 0.001 and at most 1"),
         ("memory_fraction", "0", "--memory-fraction"),

@@ -88,7 +88,7 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         )
     _no_misspelt(config, origin)
     for key, why in _REFUSED.items():
-        if config.get(key) not in _NEUTRAL and not (key == "layer_types" and _all_full(config[key])):
+        if not _neutral(config.get(key)) and not (key == "layer_types" and _all_full(config[key])):
             raise UnsupportedModelError(f"{origin}: {key}: {why}")
     if config.get("hidden_act", "silu") != "silu":
         raise UnsupportedModelError(
@@ -122,6 +122,11 @@ def model_from_config(config: dict[str, Any], name: str, origin: str) -> Model:
         printed = f"{n_heads}: {origin} states no num_key_value_heads, so every query head has its own"
         facts["n_kv_heads"] = Provenance(printed=printed)
     return Model(name=name, provenance=MappingProxyType(facts), **values)
+
+
+def _neutral(value: Any) -> bool:
+    """Whether a key's value says that the model has nothing of the kind: true is not the number one."""
+    return value is not True and value in _NEUTRAL
 
 
 def _family(config: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from slicewise.planner.feasible import Verdict
 from slicewise.planner.fleet import Fleet, fleet
 from slicewise.planner.option import Option, option_of
 from slicewise.planner.question import Flags, Question, ask
-from slicewise.planner.search import Searched, first_best, score, search
+from slicewise.planner.search import ROUNDING, Searched, first_best, round_of, score, search
 from slicewise.planner.whatif import WhatIf, what_ifs
 from slicewise.spec.model import Model
 from slicewise.spec.precision import Precision
@@ -45,7 +45,7 @@ class Plan:
         recommended: the plan to take; None where nothing is feasible.
         candidates: the best batch of every feasible slice and precision, best objective first.
         smallest: the fewest chips that meet the limits, at their best batch.
-        fastest: the lowest step of all, at the batch asked for or the fewest sequences that are offered.
+        fastest: the lowest step of all, at the batch asked for, a round of the batch shards, or a lone sequence.
         highest_throughput: the most tokens per chip within the limits.
         runner_up: the best candidate on another slice or precision.
         rejected: refused candidates, in the order tried.
@@ -158,7 +158,7 @@ def plan_of(question: Question) -> Plan:
         recommended=recommended,
         candidates=candidates,
         smallest=_smallest(candidates, recommended),
-        fastest=_fastest(live),
+        fastest=_fastest(live, question.batch),
         highest_throughput=_most_tokens(live),
         runner_up=_runner_up(candidates, recommended),
         rejected=tuple(rejected),
@@ -235,11 +235,22 @@ def _smallest(candidates: Sequence[Option], recommended: Option | None) -> Optio
     return replace(smallest, why="fewest chips within the limits") if smallest else None
 
 
-def _fastest(live: Sequence[Searched]) -> Option | None:
+def _fastest(live: Sequence[Searched], batch: int | None) -> Option | None:
+    """The lowest step; a lone sequence where that is quicker than a whole round of the batch shards."""
     if not live:
         return None
-    searched = min(live, key=lambda s: (float(s.step_s.min()), s.deployment.slice.n_chips))
-    return _option((searched, int(searched.step_s.argmin())), "lowest step of all")
+    searched = min(live, key=lambda s: (_quickest(s, batch)[0], s.deployment.slice.n_chips))
+    return option_of(searched.deployment, _quickest(searched, batch)[1], "lowest step of all")
+
+
+def _quickest(searched: Searched, asked: int | None) -> tuple[float, int]:
+    """The lowest step of a candidate [s], and its batch: the one asked for, or any."""
+    index = first_best(searched.step_s)
+    step_s, batch = float(searched.step_s[index]), int(searched.batches[index])
+    if asked is not None or batch != round_of(searched.deployment):
+        return step_s, batch
+    lone_s = float(searched.deployment.value("step_s", batch=1.0))
+    return (lone_s, 1) if lone_s < step_s * (1 - ROUNDING) else (step_s, batch)
 
 
 def _most_tokens(live: Sequence[Searched]) -> Option | None:
