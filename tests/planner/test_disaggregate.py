@@ -152,3 +152,20 @@ def test_what_does_not_fit_has_no_ratio() -> None:
     assert "do not fit" in found.why
     with pytest.raises(InputError):
         found.explain()
+
+
+def test_fewer_sequences_than_a_round_share_where_no_round_keeps_the_limits() -> None:
+    # Splitting misses the TTFT limit. A round of 32 shares too slowly, so the most that keep TPOT are fewer.
+    words = {"slice": "v5e:16x16", "weights": "int8", "ttft": "240ms"}
+    found = slicewise.disaggregate("llama-3-70b", tpot="12ms", **words)
+    assert found.fits
+    assert found.split is False
+    brute = [
+        batch
+        for batch in range(1, 33)
+        if slicewise.step("llama-3-70b", slice="v5e:16x16", weights="int8").deployment.value(
+            "tpot_shared_s", batch=batch
+        )
+        <= 0.012
+    ]
+    assert found.batch == brute[-1] < 32

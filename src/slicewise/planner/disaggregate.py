@@ -139,11 +139,20 @@ def disaggregate(
 
 
 def _sharing_batch(decode: Deployment, tpot_s: float) -> int:
-    """The most sequences whose mean time a token keeps a limit where prefills run in between; 0 for none."""
-    stride = round_of(decode)
-    most = int(decode.value("max_batch")) // stride
-    rounds = largest_batch(lambda r: np.asarray(decode.value("tpot_shared_s", batch=r * stride) <= tpot_s), most)
-    return stride * (most if rounds is None else rounds)
+    """The most sequences whose mean time a token keeps a limit where prefills run in between; 0 for none.
+
+    Whole rounds of the batch shards, or fewer sequences than one where no round does.
+    """
+    fit = int(decode.value("max_batch"))
+    for stride in (round_of(decode), 1):
+        most = fit // stride
+        rounds = largest_batch(
+            lambda r, stride=stride: np.asarray(decode.value("tpot_shared_s", batch=r * stride) <= tpot_s),  # type: ignore[misc]
+            most,
+        )
+        if rounds != 0:
+            return stride * (most if rounds is None else rounds)
+    return 0
 
 
 def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limits) -> Disaggregation:

@@ -104,12 +104,11 @@ def memory(model: str | Path | Model, **flags: Unpack[Flags]) -> Memory:
         for precision in question.precisions
         for slice_ in question.slices
     )
-    deployment = default_deployment(question, several=True)
     first = question.precisions[0]
     fitting = [row for row in rows if row.fits and (row.weight_dtype, row.kv_dtype) == (first.weights, first.kv)]
     smallest = min(fitting, key=lambda row: row.n_chips, default=None)
-    if smallest:
-        deployment = question.deployment(next(s for s in question.slices if s.name == smallest.slice))
+    named = {slice_.name: slice_ for slice_ in question.slices}
+    deployment = question.deployment(named[smallest.slice]) if smallest else default_deployment(question, several=True)
     ledger = step_of(deployment, batch)
     return Memory(
         ledger=ledger,

@@ -42,6 +42,7 @@ class Option:
 def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
     """The option of a deployment at a batch that fits."""
     step = step_of(deployment, batch)
+    assert step.step_s is not None, "an option is of a batch that fits"
     names = ["prefill_s", "tpot_shared_s", "replica_s_per_request", "requests_per_s_shared"]
     priced = ["request_usd", "usd_per_million_input_tokens", "usd_per_million_tokens"]
     values = deployment.evaluate([*names, *(priced if deployment.price else [])], batch=batch)
@@ -52,7 +53,7 @@ def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
     return Option(
         step=step,
         ttft_s=found["prefill_s"],
-        tpot_s=float(step.step_s or 0.0),
+        tpot_s=step.step_s,
         **{name: found[name] for name in names},
         request_usd=found.get("request_usd"),
         usd_per_million_input_tokens=found.get("usd_per_million_input_tokens"),

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.planner import feasible
@@ -256,13 +258,11 @@ def _quickest(searched: Searched, asked: int | None) -> tuple[float, int]:
 def _most_tokens(live: Sequence[Searched]) -> Option | None:
     if not live:
         return None
-    picks = []
-    for searched in live:
-        lost = score(searched.deployment, "throughput", searched.batches)
-        index = first_best(lost)
-        picks.append((float(lost[index]), searched.deployment.slice.n_chips, index, searched))
-    _, _, index, best = min(picks, key=lambda pick: pick[:2])
-    return _option((best, index), "most tokens per chip within the limits")
+    fewest_first = sorted(live, key=lambda searched: searched.deployment.slice.n_chips)
+    lost = [score(searched.deployment, "throughput", searched.batches) for searched in fewest_first]
+    # Slices tie where the network does not bind: then the fewest chips, at the smallest batch.
+    best = first_best(np.array([float(values.min()) for values in lost]))
+    return _option((fewest_first[best], first_best(lost[best])), "most tokens per chip within the limits")
 
 
 def _runner_up(candidates: Sequence[Option], recommended: Option | None) -> Option | None:
