@@ -37,13 +37,26 @@ def kv_layout(slice_: Slice, n_kv_heads: int) -> KvLayout:
     axes = slice_.axes
     if not axes or batch_shards == 1:
         return KvLayout(head_shards=head_shards, batch_shards=batch_shards)
+    return KvLayout(head_shards=head_shards, batch_shards=batch_shards, batch_axes=_left(axes, head_shards))
+
+
+def sub_axes(axes: tuple[Axis, ...], n_chips: int) -> tuple[Axis, ...]:
+    """The axes, or parts of axes, that join so many of a torus' chips. A part of an axis is a line.
+
+    Raises:
+        ValueError: no box of the torus has so many chips.
+    """
+    return _left(axes, math.prod(axis.length for axis in axes) // n_chips)
+
+
+def _left(axes: tuple[Axis, ...], ways: int) -> tuple[Axis, ...]:
+    """What is left of a torus that is split so many ways: as few axes cut as can be, then the fewest hops."""
     splits = (
         split
         for split in itertools.product(*([d for d in range(1, a.length + 1) if a.length % d == 0] for a in axes))
-        if math.prod(split) == head_shards
+        if math.prod(split) == ways
     )
-    best = min((_batch_axes(axes, split) for split in splits), key=_cost)
-    return KvLayout(head_shards=head_shards, batch_shards=batch_shards, batch_axes=best[1])
+    return min((_batch_axes(axes, split) for split in splits), key=_cost)[1]
 
 
 def _batch_axes(axes: tuple[Axis, ...], split: tuple[int, ...]) -> tuple[int, tuple[Axis, ...]]:

@@ -46,7 +46,7 @@ class Domain:
     node_bytes_per_s: float
 
     def __str__(self) -> str:
-        nodes = max(1, self.n_chips // self.domain_chips)
+        nodes = -(-self.n_chips // self.domain_chips)
         gpus = "1 GPU" if self.n_chips == 1 else f"{self.n_chips} GPUs"
         return f"{gpus} in {nodes} domain{'s' if nodes > 1 else ''} of up to {self.domain_chips}"
 
