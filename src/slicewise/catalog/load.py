@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from slicewise.catalog.hf import read_config
-from slicewise.catalog.records import ChipRecord, ModelRecord, PriceRecord, SourceRecord
-from slicewise.errors import CatalogError, InputError, UnknownNameError
+from slicewise.catalog.hub import fetch, is_repo
+from slicewise.catalog.model_record import ModelRecord
+from slicewise.catalog.records import ChipRecord, PriceRecord, SourceRecord
+from slicewise.errors import CatalogError, InputError, SlicewiseError, UnknownNameError
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
-from slicewise.spec.provenance import Source
+from slicewise.spec.provenance import Provenance, Source
 
 
 def read_data(name: str) -> dict[str, Any]:
@@ -55,37 +59,60 @@ def chips() -> dict[str, Chip]:
 
 
 @cache
-def _model_records() -> dict[str, ModelRecord]:
-    found = {}
-    for name, entry in read_data("models.toml").items():
-        try:
-            found[name] = ModelRecord(**entry)
-        except TypeError as error:
-            raise _refuse("models.toml", name, error) from error
-    return found
+def model_aliases() -> dict[str, tuple[str, ...]]:
+    """Every model of the catalog, with its other names."""
+    return {name: tuple(others) for name, others in read_data("names.toml").items()}
+
+
+@cache
+def model_record(name: str) -> ModelRecord:
+    """The record of a model of the catalog, by its own name."""
+    file = f"models/{name}.toml"
+    try:
+        return ModelRecord.read(read_data(file))
+    except CatalogError as error:
+        raise CatalogError(f"{file}: {error}") from error
+
+
+@cache
+def catalog_model(name: str) -> Model:
+    """A model of the catalog, by its own name."""
+    record = model_record(name)
+    facts = MappingProxyType({"": Provenance(printed=name, source=_model_source(name, record))})
+    try:
+        return record.to_spec(name, facts)
+    except (SlicewiseError, TypeError, ValueError) as error:
+        raise CatalogError(f"models/{name}.toml: {error}") from error
+
+
+def _model_source(name: str, record: ModelRecord) -> Source:
+    if record.source:
+        return sources()[record.source]
+    copy = f", as {record.found_at} holds it" if record.found_at else ""
+    url = f"https://huggingface.co/{record.repo}"
+    return Source(key=f"hf-{name}", title=f"{record.repo}, config.json{copy}", url=url, date=record.date)
 
 
 def models() -> dict[str, Model]:
     """Every model of the catalog, by its name."""
-    return {name: record.to_spec(name, sources()) for name, record in _model_records().items()}
-
-
-def model_aliases() -> dict[str, tuple[str, ...]]:
-    """Other names of each model."""
-    return {name: tuple(record.aliases) for name, record in _model_records().items()}
+    return {name: catalog_model(name) for name in model_aliases()}
 
 
 def find_chip(name: str) -> Chip:
     """The chip of a name or alias, such as v5e, v5litepod or tpu-v5-lite-podslice.
 
     Raises:
+        InputError: a slice was named.
         UnknownNameError: no chip of that name.
     """
     wanted = name.strip().lower()
     for chip in chips().values():
         if wanted == chip.name or wanted in chip.aliases:
             return chip
-    raise UnknownNameError("chip", name, chips(), "(`slicewise catalog chips` lists them and their aliases)")
+    if ":" in wanted:
+        raise InputError(f"--chip {name}: a chip has no count or topology; write --slice {name}")
+    hint = "(`slicewise catalog chips` lists them; for the memory of another GPU take h100 with --hbm, such as 24GB)"
+    raise UnknownNameError("chip", name, chips(), hint)
 
 
 def _config_path(text: str) -> Path | None:
@@ -111,10 +138,10 @@ def _config_path(text: str) -> Path | None:
 
 
 def load_model(name: str | Path | Model) -> Model:
-    """A model by catalog name or alias, or from a config.json or a folder that holds one.
+    """A model by catalog name or alias, from a config.json or a folder that holds one, or from Hugging Face.
 
     Raises:
-        UnknownNameError: neither a name of the catalog nor a path.
+        UnknownNameError: neither a name of the catalog, nor a path, nor an id of a repository.
         UnsupportedModelError: the config holds what is not understood.
         InputError: the file cannot be read.
     """
@@ -124,15 +151,14 @@ def load_model(name: str | Path | Model) -> Model:
     if not text:
         raise InputError("MODEL is empty; give a catalog name such as llama-3-70b, or a path of a config.json")
     wanted = text.lower()
-    for known, record in _model_records().items():
-        if wanted == known or wanted in (alias.lower() for alias in record.aliases):
-            return record.to_spec(known, sources())
+    for known, others in model_aliases().items():
+        if wanted == known or wanted in (alias.lower() for alias in others):
+            return catalog_model(known)
     path = _config_path(text)
     if path is not None:
         return read_config(path)
-    if text.count("/") == 1 and not text.startswith((".", "/", "~")):
-        hint = "(Hugging Face ids that are not in the catalog are not fetched: give the path of its config.json)"
-    else:
-        hint = "(or give the path of a config.json)"
-    names = [n for known, record in _model_records().items() for n in (known, *(a.lower() for a in record.aliases))]
+    if is_repo(text):
+        return replace(read_config(fetch(text)), name=text)
+    names = [n for known, others in model_aliases().items() for n in (known, *(a.lower() for a in others))]
+    hint = "(or give the path of a config.json, or a Hugging Face id such as Qwen/Qwen3-8B)"
     raise UnknownNameError("model", text, names, hint)

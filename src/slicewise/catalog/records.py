@@ -6,14 +6,12 @@ records field by field, in the tests.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from slicewise.spec.chip import Chip, Price
-from slicewise.spec.model import Model
 from slicewise.spec.provenance import Provenance, Source
 from slicewise.units import parse
 
@@ -182,30 +180,3 @@ class PriceRecord:
             region=self.region,
             provenance=Provenance(printed=printed, source=sources[self.source]),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRecord:
-    """One model of models.toml."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
-
-    aliases: list[str]
-    source: str
-    n_layers: int
-    d_model: int
-    d_ff: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    vocab_size: int
-    max_context_tokens: float = math.inf
-    checkpoint_dtype: str = "bf16"
-    tied_embeddings: bool = False
-    norm_weights: bool = True
-
-    def to_spec(self, name: str, sources: Sources) -> Model:
-        """The model, with where its shape was read."""
-        values = {key: value for key, value in asdict(self).items() if key not in ("aliases", "source")}
-        facts = {key: Provenance(printed=str(value), source=sources[self.source]) for key, value in values.items()}
-        return Model(name=name, provenance=MappingProxyType(facts), **values)

@@ -12,10 +12,12 @@ from slicewise.spec.topology import Slice
 
 _COUNT = r"[0-9]{1,6}"
 _MACHINE = re.compile(rf"^(ct[a-z0-9]+|tpu7x)-(?:hightpu|standard)-({_COUNT})t$")
+_TIMES = re.compile(rf"^({_COUNT})\s?[x×]\s?([a-z][a-z0-9-]*)$")
+"""People write 8xH100."""
 
 
 def load_slice(name: str | Slice) -> Slice:
-    """A slice by chip and topology, by Google's name, or by a count of GPUs.
+    """A slice by chip and topology, by Google's name, or by a count of GPUs: any of one node, or whole nodes.
 
     >>> load_slice("v5e:4x2").name, load_slice("v5p-8").name, load_slice("h100:8").n_chips
     ('v5e:2x4', 'v5p:2x2x1', 8)
@@ -28,7 +30,7 @@ def load_slice(name: str | Slice) -> Slice:
         return name
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"--slice '{str(name)[:40]}': write chip and topology, such as v5e:4x4")
-    text = name.strip().lower().replace(" ", ":", 1)
+    text = _TIMES.sub(r"\2:\1", name.strip().lower()).replace(" ", ":", 1)
     machine = _MACHINE.match(text)
     if machine:
         return _by_count(find_chip(machine[1]), int(machine[2]), text)
@@ -81,8 +83,18 @@ def _by_count(chip: Chip, n_chips: int, text: str) -> Slice:
     found = [s for s in standard_slices(chip) if s.n_chips == n_chips]
     if found:
         return found[0]
+    if chip.is_gpu and _is_whole_nodes(chip, n_chips):
+        return Slice(chip=chip, shape=(n_chips,))
     counts = ", ".join(str(s.n_chips) for s in standard_slices(chip))
-    raise InputError(f"--slice '{text}': no standard {chip.name} slice has {n_chips} chips; offered: {counts}")
+    others = f"; any up to {chip.domain_chips}" if chip.is_gpu else ""
+    others += ", whole nodes beyond" if chip.node_bytes_per_s is not None else ""
+    raise InputError(f"--slice '{text}': no standard {chip.name} slice has {n_chips} chips; offered: {counts}{others}")
+
+
+def _is_whole_nodes(chip: Chip, n_chips: int) -> bool:
+    """GPUs are taken in any number of one node, or in whole nodes where these are joined."""
+    whole = n_chips % chip.domain_chips == 0 and chip.node_bytes_per_s is not None
+    return n_chips <= chip.domain_chips or whole
 
 
 def _by_shape(chip: Chip, shape: tuple[int, ...], text: str) -> Slice:
