@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from slicewise.catalog.slices import load_slice
     from slicewise.errors import InputError, SlicewiseError
     from slicewise.planner.compare import compare
+    from slicewise.planner.cost import cost
     from slicewise.planner.disaggregate import disaggregate
     from slicewise.planner.frontier import frontier
     from slicewise.planner.limits import limits
@@ -33,6 +34,7 @@ _HOMES = {
     "InputError": "slicewise.errors",
     "SlicewiseError": "slicewise.errors",
     "compare": "slicewise.planner.compare",
+    "cost": "slicewise.planner.cost",
     "disaggregate": "slicewise.planner.disaggregate",
     "frontier": "slicewise.planner.frontier",
     "limits": "slicewise.planner.limits",
@@ -49,6 +51,7 @@ __all__ = [
     "SlicewiseError",
     "__version__",
     "compare",
+    "cost",
     "disaggregate",
     "frontier",
     "limits",

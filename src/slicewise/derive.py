@@ -79,7 +79,7 @@ class Formula:
         """
         scope = self.function.__globals__
         numbers = {name: show(scope[name]) for name in _names(self.expression) if _is_number(scope.get(name))}
-        spelled = _Spell(values, scope).visit(copy.deepcopy(self.expression))
+        spelled = _Spell(values, scope, self.unit).visit(copy.deepcopy(self.expression))
         return _write(_Put({name: ast.Name(id=word) for name, word in {**numbers, **words}.items()}).visit(spelled))
 
 
@@ -125,6 +125,9 @@ class _Inline(ast.NodeTransformer):
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
         return node
 
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
@@ -140,8 +143,8 @@ class _Spell(ast.NodeTransformer):
 
     _JOIN: ClassVar[dict[str, str]] = {"sum": " + ", "min": ", ", "max": ", "}
 
-    def __init__(self, values: Mapping[str, Any], scope: Mapping[str, Any]) -> None:
-        self.values, self.scope = values, scope
+    def __init__(self, values: Mapping[str, Any], scope: Mapping[str, Any], unit: str) -> None:
+        self.values, self.scope, self.unit = values, scope, unit
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Name) and node.value.id in self.values:
@@ -150,20 +153,22 @@ class _Spell(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name not in self._JOIN or not isinstance(node.args[0], ast.GeneratorExp):
+        name = ast.unparse(node.func).removeprefix("np.")
+        if name not in self._JOIN or not isinstance(node.args[0], ast.GeneratorExp | ast.ListComp):
             return node
-        terms = self._terms(node.args[0])
+        terms = [*map(ast.unparse, _initial(node)), *self._terms(node.args[0])]
         joined = self._JOIN[name].join(terms) or "0"
         return ast.Name(id=f"({joined})" if name == "sum" else f"{name}({joined})")
 
-    def _terms(self, node: ast.GeneratorExp) -> list[str]:
+    def _terms(self, node: ast.GeneratorExp | ast.ListComp) -> list[str]:
         loop = node.generators[0]
         source, target = ast.unparse(loop.iter), ast.unparse(loop.target)
-        unit = unit_of(ast.unparse(node.elt).split("(")[0])
+        named = unit_of(ast.unparse(node.elt).split("(")[0])
+        # A term of several factors has the unit of the formula; a count has none.
+        unit = self.unit if isinstance(node.elt, ast.BinOp) else named
         terms = []
         for item in self.values[source]:
-            scope = {**self.scope, target: item}
+            scope = {**self.scope, **self.values, target: item}
             if all(_evaluate(test, scope) for test in loop.ifs):
                 terms.append(show(_evaluate(node.elt, scope), unit))
         return terms
@@ -189,12 +194,23 @@ class _Plain(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "where":
             test, then, other = node.args
             return ast.IfExp(test=test, body=then, orelse=other)
+        if isinstance(node.func, ast.Name) and node.func.id == "asarray":
+            return node.args[0]
+        if node.args and isinstance(node.args[0], ast.ListComp):
+            # The greatest of several arrays, point by point.
+            terms = ast.GeneratorExp(elt=node.args[0].elt, generators=node.args[0].generators)
+            return ast.Call(func=node.func, args=[*_initial(node), ast.Starred(value=terms)], keywords=[])
         if len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.GeneratorExp):
             # A lone generator needs no brackets of its own.
             node.args[0] = ast.Name(id=ast.unparse(node.args[0])[1:-1])
         elif isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
             node.args = [inner for arg in node.args for inner in _same(arg, node.func.id)]
         return node
+
+
+def _initial(node: ast.Call) -> list[ast.expr]:
+    """What the least or greatest of an array starts from."""
+    return [keyword.value for keyword in node.keywords if keyword.arg == "initial"]
 
 
 def _same(node: ast.expr, name: str) -> list[ast.expr]:
@@ -300,6 +316,14 @@ class Graph:
                     raise UnknownFactError(name, parameter) from None
             raise
         return known[name]
+
+    def rests_on(self, name: str, quantity: str, inputs: Mapping[str, Any]) -> bool:
+        """Whether a quantity is computed from another one. An input rests on nothing."""
+        if name == quantity:
+            return True
+        if name in inputs or name not in self.formulas:
+            return False
+        return any(self.rests_on(parameter, quantity, inputs) for parameter in self.formulas[name].parameters)
 
     def explain(self, name: str, inputs: Mapping[str, Any], origins: Origins) -> Derivation:
         """Replay one quantity at one point.

@@ -16,6 +16,8 @@ from slicewise.errors import InputError
 US = 1e-6
 MS = 1e-3
 HOUR_S = 3600.0
+MONTH_HOURS = 730.0
+"""Hours of a twelfth of 365 days."""
 MILLION = 1e6
 GB = 1e9
 TB = 1e12
@@ -47,6 +49,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "tokens": {"tokens": 1.0, "token": 1.0},
     "count": {},
     "sequences": {},
+    "ranks": {},
     "fraction": {"%": 1e-2},
 }
 _EXAMPLES = {
@@ -60,6 +63,7 @@ _EXAMPLES = {
     "tokens": "8192",
     "count": "8192",
     "sequences": "32",
+    "ranks": "8",
     "fraction": "0.95",
 }
 _HUGE = 1e30
@@ -98,9 +102,10 @@ def parse(text: str | float, unit: str, what: str = "value") -> float:
     if unit in _NEEDS_UNIT and not suffix and not is_number:
         raise InputError(f"{what}: '{text}' has no unit; write for example {_EXAMPLES[unit]}")
     scale = 1.0 if not suffix else _SCALES[unit].get(suffix)
-    if scale is None and unit in ("count", "sequences") and suffix in ("k", "K"):
-        thousands = f"{value * 1024:.0f} or {value * 1000:.0f}"
-        raise InputError(f"{what}: '{text}' may mean 1,000 or 1,024 times {value:g}; write {thousands}")
+    if scale is None and unit in ("count", "sequences", "ranks") and suffix in ("k", "K", "m", "M"):
+        decimal, binary = _SI[suffix.upper()], _BINARY[f"{suffix.upper()}i"]
+        meant = f"{value * binary:.0f} or {value * decimal:.0f}"
+        raise InputError(f"{what}: '{text}' may mean {decimal:,.0f} or {binary:,.0f} times {value:g}; write {meant}")
     if scale is None:
         known = ", ".join(s for s in _SCALES[unit] if s and len(s) <= _SHORT)[:60] or "a bare number"
         raise InputError(f"{what}: '{text}' has no unit known here ({known}); write for example {_EXAMPLES[unit]}")
@@ -126,7 +131,7 @@ def parse_positive(text: str | float, unit: str, what: str) -> float:
 
 
 def parse_count(text: str | float, what: str, unit: str = "count") -> int:
-    """Read a whole number of at least 1: tokens (unit count) or sequences.
+    """Read a whole number of at least 1: tokens (unit count), sequences or ranks.
 
     Raises:
         InputError: not a whole number of at least 1.

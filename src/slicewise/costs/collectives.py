@@ -55,6 +55,41 @@ def torus_all_to_all_latency_s(kv_batch_axes: tuple[Axis, ...], hop_s: Real) -> 
     return hop_s * sum(axis_hops(axis) for axis in kv_batch_axes)
 
 
+def torus_expert_gather_bytes_per_s(expert_axes: tuple[Axis, ...]) -> float:
+    """Gathered bytes a second of an AllGather or ReduceScatter over a stage's axes. [B/s]"""
+    return torus_all_gather_bytes_per_s(expert_axes)
+
+
+def torus_expert_gather_latency_s(expert_axes: tuple[Axis, ...], hop_s: Real) -> Real:
+    """Latency of an AllGather or ReduceScatter over a stage's axes: their hops. [s]"""
+    return torus_all_gather_latency_s(expert_axes, hop_s)
+
+
+def switch_expert_gather_bytes_per_s(expert_domain: Domain) -> float:
+    """Gathered bytes a second of an AllGather or ReduceScatter over a stage's GPUs. [B/s]"""
+    return switch_all_gather_bytes_per_s(expert_domain)
+
+
+def switch_expert_gather_latency_s(expert_domain: Domain, hop_s: Real) -> Real:
+    """Latency of one collective over a stage's GPUs, once inside a domain and once across. [s]"""
+    return switch_all_gather_latency_s(expert_domain, hop_s)
+
+
+def torus_expert_all_to_all_bytes_per_s(expert_axes: tuple[Axis, ...], stage_chips: Real) -> Real:
+    """Bytes a second of an AllToAll to the experts' chips: 4 n w / longest axis. [B/s]
+
+    Source: scaling-book-sharding
+    """
+    slowest = min((axis_bytes_per_s(axis) for axis in expert_axes), default=np.inf)
+    longest = max((axis.length for axis in expert_axes), default=1)
+    return 4.0 * stage_chips * slowest / longest
+
+
+def torus_expert_all_to_all_latency_s(expert_axes: tuple[Axis, ...], hop_s: Real) -> Real:
+    """Latency of an AllToAll to the experts' chips: its hops. [s]"""
+    return hop_s * sum(axis_hops(axis) for axis in expert_axes)
+
+
 def torus_one_axis_bytes_per_s(ici_axes: tuple[Axis, ...]) -> float:
     """Bandwidth of one mesh axis, the fastest. [B/s]"""
     return max(axis_bytes_per_s(axis) for axis in ici_axes)
@@ -68,7 +103,7 @@ def switch_all_gather_bytes_per_s(domain: Domain) -> float:
     Source: scaling-book-gpus
     """
     inside = min(domain.n_chips, domain.domain_chips)
-    nodes = max(1, domain.n_chips // domain.domain_chips)
+    nodes = -(-domain.n_chips // domain.domain_chips)
     inside_s_per_byte = (inside - 1) / (inside * domain.link_bytes_per_s)
     across_s_per_byte = (nodes - 1) / (nodes * domain.node_bytes_per_s)
     return 1.0 / max(inside_s_per_byte, across_s_per_byte)
@@ -86,12 +121,31 @@ def switch_all_to_all_bytes_per_s(domain: Domain, kv_batch_shards: Real) -> Real
     it shares the node's network with the domain's other GPUs.
     Source: scaling-book-gpus
     """
-    nodes = max(1, domain.n_chips // domain.domain_chips)
+    nodes = -(-domain.n_chips // domain.domain_chips)
     inside = max(1.0, kv_batch_shards / nodes)
     inside_s_per_byte = (kv_batch_shards - 1) / (kv_batch_shards**2 * domain.link_bytes_per_s)
     share = domain.node_bytes_per_s / domain.domain_chips
     across_s_per_byte = 0.0 if nodes == 1 else (1 - inside / kv_batch_shards) / (kv_batch_shards * share)
     return 1.0 / max(inside_s_per_byte, across_s_per_byte)
+
+
+def switch_expert_all_to_all_bytes_per_s(expert_domain: Domain) -> Real:
+    """Bytes a second of an AllToAll over the GPUs that hold the experts. [B/s]
+
+    Each GPU sends V (n - 1) / n^2; what leaves a domain shares the node's network with its other GPUs.
+    Source: scaling-book-gpus
+    """
+    n = expert_domain.n_chips
+    inside = min(expert_domain.n_chips, expert_domain.domain_chips)
+    inside_s_per_byte = (inside - 1) / (inside * n * expert_domain.link_bytes_per_s)
+    share = expert_domain.node_bytes_per_s / expert_domain.domain_chips
+    across_s_per_byte = (1 - inside / n) / (n * share)
+    return 1.0 / max(inside_s_per_byte, across_s_per_byte)
+
+
+def switch_expert_all_to_all_latency_s(expert_domain: Domain, hop_s: Real) -> Real:
+    """Latency of one AllToAll over the GPUs that hold the experts, once inside a domain and once across. [s]"""
+    return hop_s * (1.0 if expert_domain.n_chips <= expert_domain.domain_chips else 2.0)
 
 
 def switch_one_axis_bytes_per_s(domain: Domain) -> float:

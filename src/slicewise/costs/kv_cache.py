@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.costs.real import Real
-from slicewise.spec.tensors import Tensor
+from slicewise.spec.arrays import Cache
 
 
-def kv_elements_per_token(cache_tensors: tuple[Tensor, ...]) -> int:
-    """Cache elements of one token: 2 K H a layer. []
+def kv_elements_per_token(caches: tuple[Cache, ...]) -> float:
+    """Cache elements of one token: 2 K H a layer of full attention. []
 
     Source: scaling-book-inference
     """
-    return sum(tensor.size for tensor in cache_tensors)
+    return sum(cache.n_layers * cache.elements_per_token for cache in caches)
 
 
 def kv_bytes_per_token(kv_elements_per_token: Real, kv_bytes_per_element: Real) -> Real:

@@ -13,7 +13,10 @@ LOGIT_BYTES = 4.0
 """Logits are float32. [B]"""
 
 HALF_BYTE = 0.5
-"""Bytes are whole: what is over by less than this is a rounding error of the sum, and fits. [B]"""
+"""Bytes are whole: what is over by less than this is a rounding error of the sum, and fits. [B]
+
+A sequence that takes less takes nothing: however many there are, they fit.
+"""
 
 
 def activation_bytes_per_sequence(vocab_size: Real, d_ff: Real, activation_bytes_per_element: Real) -> Real:
@@ -41,6 +44,13 @@ def hbm_bytes(n_chips: Real, hbm_bytes_per_chip: Real, memory_fraction: Real) ->
     return n_chips * hbm_bytes_per_chip * memory_fraction
 
 
+def hbm_bytes_beside_reserve(
+    n_chips: Real, hbm_bytes_per_chip: Real, memory_fraction: Real, reserve_bytes_per_chip: Real
+) -> Real:
+    """Bytes that the slice grants to weights, cache and decode, beside what an engine keeps. [B]"""
+    return n_chips * (hbm_bytes_per_chip * memory_fraction - reserve_bytes_per_chip)
+
+
 def free_bytes(hbm_bytes: Real, total_bytes: Real) -> Real:
     """Bytes granted and not used; below zero where it does not fit. [B]"""
     return hbm_bytes - total_bytes
@@ -60,7 +70,7 @@ def full_rounds(
     kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real, kv_batch_shards: Real
 ) -> Real:
     """Rounds of Z sequences, one a batch shard, that fit completely. []"""
-    sequence_bytes = kv_bytes_per_sequence + activation_bytes_per_sequence
+    sequence_bytes = np.maximum(kv_bytes_per_sequence + activation_bytes_per_sequence, HALF_BYTE)
     return np.floor((kv_budget_bytes + HALF_BYTE) / (kv_batch_shards * sequence_bytes))
 
 
@@ -84,7 +94,7 @@ def max_batch_whole(
 
 def max_batch_ideal(kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real) -> Real:
     """Most sequences that fit, split evenly. []"""
-    sequence_bytes = kv_bytes_per_sequence + activation_bytes_per_sequence
+    sequence_bytes = np.maximum(kv_bytes_per_sequence + activation_bytes_per_sequence, HALF_BYTE)
     return np.maximum(np.floor((kv_budget_bytes + HALF_BYTE) / sequence_bytes), 0.0)
 
 
@@ -92,7 +102,7 @@ def max_batch_copied(
     kv_budget_bytes: Real, kv_bytes_per_sequence: Real, activation_bytes_per_sequence: Real, kv_batch_shards: Real
 ) -> Real:
     """Most sequences that fit where each of the Z ways beyond the heads holds them all. []"""
-    sequence_bytes = kv_bytes_per_sequence * kv_batch_shards + activation_bytes_per_sequence
+    sequence_bytes = np.maximum(kv_bytes_per_sequence * kv_batch_shards + activation_bytes_per_sequence, HALF_BYTE)
     return np.maximum(np.floor((kv_budget_bytes + HALF_BYTE) / sequence_bytes), 0.0)
 
 

@@ -26,6 +26,7 @@ class Conventions:
         view: which step time decides: roofline, overlapped or serial.
         memory_fraction: share of HBM that may be used.
         hbm_bytes_per_chip: HBM of a chip; None for what the catalog says is usable. [B]
+        reserve_bytes_per_chip: what an engine keeps of what is granted, beside weights and cache. [B]
         nominal_hbm: take the nominal HBM of the book instead of the usable.
         activations: count peak activations of a decode step.
         prefill_attention: count attention's FLOPs in prefill.
@@ -39,6 +40,7 @@ class Conventions:
     view: str = "overlapped"
     memory_fraction: float = 0.95
     hbm_bytes_per_chip: float | None = None
+    reserve_bytes_per_chip: float = 0.0
     nominal_hbm: bool = False
     activations: bool = True
     prefill_attention: bool = True

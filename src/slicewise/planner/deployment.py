@@ -8,25 +8,29 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from slicewise.derive import Derivation, Graph, Origins, Values
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
+from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
+from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
+from slicewise.planner.origins import MODEL_SIZES, origins
 from slicewise.spec.chip import Chip, Price
-from slicewise.spec.layout import KvLayout, kv_layout
+from slicewise.spec.layout import KvLayout, kv_layout, sub_axes
 from slicewise.spec.model import Model
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT, Precision
-from slicewise.spec.tensors import cache_tensors, weight_tensors
-from slicewise.spec.topology import Axis, Slice
+from slicewise.spec.ranks import Ranks, rope_table_bytes
+from slicewise.spec.tensors import weight_tensors
+from slicewise.spec.topology import Axis, Domain, Slice
 from slicewise.spec.workload import Workload
-from slicewise.units import show
-
-MODEL_SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "attention_window")
 
 FIXED = (
     "n_params",
     "matmul_params",
     "head_params",
+    "weight_bytes_per_chip",
     "weight_bytes",
     "kv_bytes_per_token",
     "kv_bytes_per_sequence",
@@ -38,7 +42,10 @@ FIXED = (
     "all_to_all_bytes_per_s",
     "all_to_all_latency_s",
 )
-"""Quantities that do not depend on the batch."""
+"""Quantities computed once, as far as they do not depend on the batch."""
+
+TIME_UNITS = ("s", "1/s", "USD")
+"""Units of what the slowest pipeline stage decides."""
 
 _GIVE = {
     "usd_per_chip_hour": "give --price",
@@ -55,9 +62,12 @@ class Deployment:
         params: overrides both parameter counts; None for the exact ones.
         handoff_bytes_per_s: overrides the rate at which the slice sends a cache out; None for the chips' network. [B/s]
         requests_per_s: the rate to serve; None where none was asked for. [1/s]
+        ranks: tensor, pipeline, data and expert parallelism; None for weights cut evenly over the whole slice.
+        engine: whose padding and tables are counted; None for none.
+        stage: the pipeline stage to look at; None for the one that memory limits, and for times the heaviest.
 
     Raises:
-        InputError: the chip does not offer the compute dtype.
+        InputError: the chip does not offer the compute dtype, or the ranks are not as many as the chips.
     """
 
     model: Model
@@ -70,26 +80,121 @@ class Deployment:
     params: float | None = None
     handoff_bytes_per_s: float | None = None
     requests_per_s: float | None = None
+    ranks: Ranks | None = None
+    engine: Engine | None = None
+    stage: int | None = None
 
     def __post_init__(self) -> None:
         peak_rate(self.slice.chip, self.precision.compute)
+        if self.ranks and self.ranks.n_chips != self.slice.n_chips:
+            raise InputError(
+                f"{self.ranks} is {self.ranks.n_chips} ranks, not the {self.slice.n_chips} of {self.slice.name}"
+            )
 
     @cached_property
     def layout(self) -> KvLayout:
-        """How the KV cache lies over the chips."""
+        """How the KV cache lies over the chips: over the heads, then the batch; of ranks, over data parallelism."""
+        if self.ranks:
+            heads = math.gcd(self.ranks.tp, self.model.n_kv_heads)
+            return KvLayout(head_shards=heads, batch_shards=self.ranks.dp)
         return kv_layout(self.slice, self.model.n_kv_heads)
+
+    @cached_property
+    def is_layered(self) -> bool:
+        """Whether the formulas for layers of several kinds, experts and ranks serve it."""
+        return self.ranks is not None or not is_plain(self.model)
+
+    @property
+    def layout_name(self) -> str:
+        """The layout of ranks in words; "" for weights cut evenly over the whole slice."""
+        return str(self.ranks) if self.ranks else ""
+
+    @property
+    def ttft(self) -> str:
+        """The quantity that is the time to the first token: prefill, of one group where groups serve side by side."""
+        return "ttft_s" if self.is_layered else "prefill_s"
+
+    @cached_property
+    def traits(self) -> wiring.Traits:
+        """What decides the formulas that serve this deployment."""
+        group = self.ranks.tp * self.ranks.dp if self.ranks else self.slice.n_chips
+        network = "none" if group == 1 else "switch" if self.slice.chip.is_gpu else "torus"
+        return wiring.Traits(
+            network=network,
+            splits_batch=self.ranks is None and self.layout.batch_shards > 1,
+            is_layered=self.is_layered,
+            as_stored=self.precision.as_stored and self.params is None,
+            has_ranks=self.ranks is not None,
+            gathers=self.ranks is None or self.ranks.tp > 1,
+            has_experts=self.model.n_experts > 0,
+            spreads_experts=self.model.n_experts > 0 and self.ranks is not None and self.ranks.ep > 1,
+            gathers_experts=self.model.n_experts > 0
+            and self.ranks is not None
+            and self.ranks.ep == 1
+            and self.ranks.dp > 1,
+        )
 
     @cached_property
     def graph(self) -> Graph:
         """The formulas that serve this deployment."""
-        network = "none" if self.slice.n_chips == 1 else "switch" if self.slice.chip.is_gpu else "torus"
-        return wiring.graph(self.conventions, network, splits_batch=self.layout.batch_shards > 1)
+        return wiring.graph(self.conventions, self.traits)
+
+    @cached_property
+    def holdings(self) -> tuple[Holding, ...]:
+        """What the fullest chips of each pipeline stage hold; of an even cut, what the slice does."""
+        name, chip = self.engine.name if self.engine else "", self.slice.chip
+        return holdings(
+            self.model,
+            self.precision,
+            self.ranks,
+            padded=name == TPU_INFERENCE,
+            widened=name == VLLM and chip.is_gpu and "fp4" not in chip.flops_per_s,
+        )
+
+    @cached_property
+    def holding(self) -> Holding:
+        """What the fullest chips of the stage that holds the fewest sequences hold, or of the one to look at."""
+        if len(self.holdings) == 1 or self.stage is not None:
+            return self.holdings[self.stage or 0]
+        counted, width = self.conventions, BYTES_PER_ELEMENT[self.precision.kv]
+        granted = self.hbm_bytes_per_chip * counted.memory_fraction - counted.reserve_bytes_per_chip
+        rooms = np.array([granted - self.table_bytes - part.held_bytes for part in self.holdings]) * self.slice.n_chips
+        longest = self.workload.capacity_context_tokens
+        sizes = {
+            "kv_budget_bytes": rooms,
+            "kv_bytes_per_sequence": np.array([part.sequence_bytes(width, longest) for part in self.holdings]),
+            "kv_batch_shards": self.layout.batch_shards,
+            "vocab_size": self.model.vocab_size,
+            "d_ff": self.model.d_ff,
+            "activation_bytes_per_element": ACTIVATION_BYTES_PER_ELEMENT,
+        }
+        most = self.graph.evaluate(["max_batch"], sizes)["max_batch"]
+        return self.holdings[int(np.lexsort((rooms, most))[0])]
+
+    @property
+    def table_bytes(self) -> float:
+        """Bytes of the rotary tables that the engine keeps on every chip. [B]"""
+        return rope_table_bytes(self.model) if self.engine and self.engine.name == VLLM else 0.0
+
+    def at_stage(self, stage: int) -> dict[str, Any]:
+        """The inputs of a pipeline stage's chips, to be given in place of those that hold the fewest sequences."""
+        part = self.holdings[stage]
+        numbers = layered_inputs(self.model, self.precision, self.ranks, self.slice.n_chips, part)
+        return {"caches": part.caches, "held_weights": part.held, **numbers}
 
     @cached_property
     def ici_axes(self) -> tuple[Axis, ...]:
-        """The mesh axes longer than 1, all of them rings under `--ici ring`."""
+        """The mesh axes of a tensor-parallel group, all of them rings under `--ici ring`."""
+        return self._axes(self.ranks.tp if self.ranks else self.slice.n_chips)
+
+    def _axes(self, n_chips: int) -> tuple[Axis, ...]:
         axes = self.slice.axes
+        if axes and n_chips != self.slice.n_chips:
+            axes = sub_axes(axes, n_chips)
         return tuple(replace(axis, wraps=True) for axis in axes) if self.conventions.ici == "ring" else axes
+
+    def _domain(self, n_chips: int) -> Domain | None:
+        return replace(self.slice.domain, n_chips=n_chips) if self.slice.domain else None
 
     @cached_property
     def hbm_bytes_per_chip(self) -> float:
@@ -106,8 +211,8 @@ class Deployment:
         found: dict[str, Any] = {name: getattr(self.model, name) for name in MODEL_SIZES}
         found |= {
             "weight_tensors": weight_tensors(self.model),
-            "cache_tensors": cache_tensors(self.model),
-            "weight_bytes_per_param": BYTES_PER_ELEMENT[self.precision.weights],
+            "caches": self.holding.caches,
+            "weight_bytes_per_param": self._weight_bytes_per_param(),
             "kv_bytes_per_element": BYTES_PER_ELEMENT[self.precision.kv],
             "activation_bytes_per_element": ACTIVATION_BYTES_PER_ELEMENT,
             "n_chips": self.slice.n_chips,
@@ -115,7 +220,7 @@ class Deployment:
             "hbm_bytes_per_s": chip.hbm_bytes_per_s,
             "flops_per_s": chip.flops_per_s[peak_rate(chip, self.precision.compute)],
             "ici_axes": self.ici_axes,
-            "domain": self.slice.domain,
+            "domain": self._domain(self.ranks.tp if self.ranks else self.slice.n_chips),
             "hop_s": chip.hop_s,
             "dcn_bytes_per_s_per_chip": chip.dcn_bytes_per_s,
             "kv_head_shards": self.layout.head_shards,
@@ -126,25 +231,66 @@ class Deployment:
             "context_tokens": workload.context_tokens,
             "capacity_context_tokens": workload.capacity_context_tokens,
             "memory_fraction": self.conventions.memory_fraction,
+            "reserve_bytes_per_chip": self.conventions.reserve_bytes_per_chip,
             "mfu": self.mfu,
             "requests_per_s": self.requests_per_s,
             "usd_per_chip_hour": self.price.usd_per_chip_hour if self.price else None,
         }
+        if self.is_layered or self.precision.as_stored:
+            group = self.ranks.tp * self.ranks.dp if self.ranks else self.slice.n_chips
+            found |= {
+                "stored_weights": self.holding.stored,
+                "held_weights": self.holding.held,
+                "table_bytes": self.table_bytes,
+                "expert_axes": self._axes(group),
+                "expert_domain": self._domain(group),
+                **layered_inputs(self.model, self.precision, self.ranks, self.slice.n_chips, self.holding),
+            }
         if self.params is not None:
-            found |= {"n_params": self.params, "matmul_params": self.params}
+            # All of a given count is read and used.
+            found |= {**dict.fromkeys(("n_params", "n_active_params", "matmul_params"), self.params), "idle_bytes": 0.0}
         if self.handoff_bytes_per_s is not None:
             found["handoff_bytes_per_s"] = self.handoff_bytes_per_s
         return found
 
+    @cached_property
+    def timed(self) -> Deployment:
+        """The deployment whose times are told: the slowest pipeline stage sets the pace of all.
+
+        It is the slowest with one sequence a group: another may be at large batches, by a little.
+        """
+        if len(self.holdings) == 1 or self.stage is not None or self.ranks is None:
+            return self
+        stages = [self.with_(stage=stage) for stage in range(len(self.holdings))]
+        lone = float(self.ranks.pp * self.ranks.dp)
+        return max(stages, key=lambda stage: float(stage.value("step_s", batch=lone)))
+
+    def _is_time(self, name: str) -> bool:
+        formula = self.graph.formulas.get(name)
+        return formula is not None and formula.unit in TIME_UNITS
+
     def evaluate(self, names: Iterable[str], **given: Any) -> Values:
         """Compute quantities at a batch, or over arrays of batches and contexts."""
+        if self.timed is not self:
+            asked = list(names)
+            paced = self.timed.evaluate([name for name in asked if self._is_time(name)], **given)
+            return {**self._evaluate([name for name in asked if name not in paced], **given), **paced}
+        return self._evaluate(names, **given)
+
+    def _evaluate(self, names: Iterable[str], **given: Any) -> Values:
         # Most calls vary the batch alone: what does not depend on it is computed once.
         known = self._fixed if given.keys() <= {"batch"} else self.inputs
         return self.graph.evaluate(names, {**known, **given})
 
     @cached_property
     def _fixed(self) -> Mapping[str, Any]:
-        return {**self.inputs, **self.graph.evaluate(FIXED, self.inputs)}
+        fixed = [name for name in FIXED if not self.graph.rests_on(name, "batch", self.inputs)]
+        return {**self.inputs, **self.graph.evaluate(fixed, self.inputs)}
+
+    def _weight_bytes_per_param(self) -> float:
+        if self.precision.as_stored and self.params is None:
+            return weight_bytes_per_param(self.holding.stored)
+        return BYTES_PER_ELEMENT[self.precision.weights]
 
     def value(self, name: str, **given: Any) -> Any:
         """Compute one quantity."""
@@ -162,6 +308,8 @@ class Deployment:
             UnknownNameError: no such quantity.
             UnknownFactError: it rests on a fact that is not known, such as a price.
         """
+        if self.timed is not self and self._is_time(name):
+            return self.timed.explain(name, origins, **given)
         try:
             return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
         except UnknownFactError as error:
@@ -174,62 +322,18 @@ class Deployment:
     @cached_property
     def origins(self) -> Origins:
         """Where each input comes from: its words, and its document."""
-        facts, compute = self.slice.chip.provenance, peak_rate(self.slice.chip, self.precision.compute)
-        shapes = {name: self.model.provenance[name].origin for name in MODEL_SIZES if name in self.model.provenance}
-        rate = facts[f"flops_per_s.{compute}"]
-        unknown = ("not known here", "")
-        words = {
-            "attention_window": "full attention" if self.model.attention_window == math.inf else "the model's window",
-            "weight_tensors": "\n".join(map(str, weight_tensors(self.model))),
-            "cache_tensors": "\n".join(map(str, cache_tensors(self.model))),
-            "weight_bytes_per_param": f"{self.precision.weights} weights",
-            "kv_bytes_per_element": f"{self.precision.kv} cache",
-            "activation_bytes_per_element": "activations travel in 16 bits",
-            "n_chips": f"chips of {self.slice.name}",
-            "kv_head_shards": f"{self.model.n_kv_heads} KV heads over {self.slice.n_chips} chips, heads first",
-            "kv_batch_shards": "the ways that are left after the heads",
-            "kv_batch_axes": ", ".join(str(axis) for axis in self.layout.batch_axes) or "none",
-            "prompt_tokens": "prompt length (ISL)",
-            "output_tokens": "output length (OSL)",
-            "context_tokens": self._context_origin("bandwidth"),
-            "capacity_context_tokens": self._context_origin("memory"),
-            "memory_fraction": "share of HBM that may be used",
-            "mfu": "prefill FLOPs utilisation, an assumption",
-            "n_params": "given by --params",
-            "matmul_params": "given by --params",
-            "handoff_bytes_per_s": "given by --network",
-            "requests_per_s": "given by --rate",
-            "batch": "sequences in a decode step, as asked or as planned",
-        }
-        return {
-            **{name: (text, "") for name, text in words.items()},
-            **shapes,
-            "hbm_bytes_per_chip": self._hbm_origin(),
-            "hbm_bytes_per_s": facts["hbm_bytes_per_s"].origin,
-            "flops_per_s": (f"{self.precision.compute}: {rate.words}", rate.document),
-            "ici_axes": (self._axes_words(), facts["link_bytes_per_s"].document),
-            "domain": (f"{self.slice.domain}, {facts['link_bytes_per_s'].words}", facts["link_bytes_per_s"].document),
-            "hop_s": facts["hop_s"].origin,
-            "dcn_bytes_per_s_per_chip": facts["dcn_bytes_per_s"].origin if "dcn_bytes_per_s" in facts else unknown,
-            "usd_per_chip_hour": self.price.provenance.origin if self.price else unknown,
-        }
-
-    def _hbm_origin(self) -> tuple[str, str]:
-        if self.conventions.hbm_bytes_per_chip is not None:
-            return f"given by --hbm: {show(self.conventions.hbm_bytes_per_chip, 'B')}", ""
-        return self.slice.chip.provenance["hbm_bytes" if self.conventions.nominal_hbm else "usable_hbm_bytes"].origin
-
-    def _axes_words(self) -> str:
-        axes = " × ".join(str(axis) for axis in self.ici_axes) or "one chip, no axes"
-        why = " (--ici ring takes every axis as a ring)" if self.conventions.ici == "ring" else ""
-        return f"{axes}{why}; one link one way: {self.slice.chip.provenance['link_bytes_per_s'].words}"
-
-    def _context_origin(self, what: str) -> str:
-        if self.workload.context_is_set:
-            return "given by --context"
-        if self.conventions.prompt_is_context:
-            return "the prompt's length, as the book counts"
-        return "prompt plus output" if what == "memory" else "prompt plus half the output: the mean of a sequence"
+        return origins(
+            model=self.model,
+            slice_=self.slice,
+            precision=self.precision,
+            workload=self.workload,
+            counted=self.conventions,
+            ranks=self.ranks,
+            price=self.price,
+            layout=self.layout,
+            rate=f"flops_per_s.{peak_rate(self.slice.chip, self.precision.compute)}",
+            inputs=self.inputs,
+        )
 
 
 def peak_rate(chip: Chip, compute: str) -> str:

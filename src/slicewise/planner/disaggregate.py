@@ -205,7 +205,11 @@ def _flows(step: Step, prefill: Prefill) -> dict[str, float]:
         ["prefill_servers_per_decode_server", "prefill_requests_per_s"], batch=step.batch, prefill_s=prefill.prefill_s
     )
     flows = {name: float(value) for name, value in {**shared, **ratio, "step_s": step.step_s}.items()}
-    flows |= {"shared_prefill_s": flows["prefill_s"], "prefill_s": float(prompt.value("prefill_s"))}
+    flows |= {
+        "shared_prefill_s": float(decode.value(decode.ttft)),
+        "prefill_s": float(prompt.value("prefill_s")),
+        "prompt_ttft_s": float(prompt.value(prompt.ttft)),
+    }
     try:
         found = prompt.evaluate(_HANDOFF, **_receiving(decode))
     except UnknownFactError:
@@ -220,7 +224,7 @@ def _split(  # noqa: PLR0911 - one return for each reason
 
     Sharing makes a token wait for other requests' prefills; splitting hands a cache over before the first token.
     """
-    shared, alone, prefill_s = flows["tpot_shared_s"], flows["step_s"], flows["prefill_s"]
+    shared, alone, prefill_s = flows["tpot_shared_s"], flows["step_s"], flows["prompt_ttft_s"]
     ttft_s, handoff_s = flows.get("ttft_split_s", prefill_s), flows.get("handoff_s")
     sharing = [
         _over("sharing gives a token", shared, "TPOT", limits.tpot_s),

@@ -20,6 +20,7 @@ TPOT = "no batch meets the TPOT limit"
 TTFT = "prefill exceeds the TTFT limit"
 PRICE = "no price is known"
 COMPUTE = "the chip has no such compute dtype"
+LAYOUT = "no such layout is legal there"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,4 +91,6 @@ def granting(deployment: Deployment) -> str:
     """How a slice's memory comes about, in words."""
     n_chips, share = deployment.slice.n_chips, deployment.conventions.memory_fraction
     chips = f"{n_chips} chip{'s' if n_chips > 1 else ''} × {show_gib(deployment.hbm_bytes_per_chip)}"
-    return chips if share == 1 else f"{chips} × memory fraction {share:g}"
+    granted = chips if share == 1 else f"{chips} × memory fraction {share:g}"
+    kept = deployment.conventions.reserve_bytes_per_chip
+    return f"{granted}, less {show_gib(kept)} a chip that the engine keeps" if kept else granted

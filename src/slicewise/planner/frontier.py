@@ -188,7 +188,7 @@ def step_grid(
     """Steps on a grid of batch × context × slice, by the same formulas as one point.
 
     Args:
-        deployments: one model and precision on several slices of one network kind. Length k.
+        deployments: one model and precision, cut evenly, on several slices of one network kind. Length k.
         batch: sequences. Shape (n,).
         context: tokens held by each sequence. Shape (m,).
         names: quantities to compute.

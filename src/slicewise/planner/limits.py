@@ -11,6 +11,7 @@ from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import refuse_times
 from slicewise.planner.knee import explain_knee, knee_batch
+from slicewise.planner.layouts import legal_tensor_parallel
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -34,10 +35,11 @@ class ServingLimits:
     """The answer of `limits`. A limit is None where there is no network to bind.
 
     Attributes:
-        model_parallel_ways: ways that the plan uses, all chips of the slice.
+        model_parallel_ways: ways that the plan uses: all chips of the slice, or the tensor-parallel ranks.
         model_parallel_limit_flops_bound: ways beyond which the network binds, where FLOPs bind otherwise.
         model_parallel_limit_hbm_bound: the same where reading weights binds otherwise, at the batch.
         network_binds: the collective of the gate matmul, hops included, takes longer than its HBM and FLOPs time.
+        legal_tensor_parallel: tensor-parallel sizes that cut the model legally, on as many chips as they take.
         gate_matmul_ici_s: one collective of the gate matmul over all axes; `one_axis` over one, bandwidth alone. [s]
     """
 
@@ -62,6 +64,7 @@ class ServingLimits:
     kv_batch_shards: int
     knee_batch: int | None
     max_batch: int
+    legal_tensor_parallel: tuple[int, ...]
     assumptions: tuple[str, ...]
     deployment: Deployment
 
@@ -81,7 +84,7 @@ class ServingLimits:
             UnknownNameError: no such number.
         """
         if name == "model_parallel_ways":
-            return self.deployment.explain("n_chips")
+            return self.deployment.explain("tensor_ranks" if self.deployment.ranks else "n_chips")
         if name == "knee_batch":
             return explain_knee(self.deployment)
         derivation = self.deployment.explain(name or "critical_batch", batch=self.batch)
@@ -104,16 +107,17 @@ def limits(model: str | Path | Model, **flags: Unpack[Flags]) -> ServingLimits:
         model=deployment.model.name,
         slice=deployment.slice.name,
         n_chips=deployment.slice.n_chips,
-        axes=" × ".join(map(str, deployment.ici_axes)) or (str(deployment.slice.domain or "one chip")),
+        axes=" × ".join(map(str, deployment.ici_axes)) or str(deployment.inputs["domain"] or "one chip"),
         batch=batch,
         weight_dtype=deployment.precision.weights,
         kv_dtype=deployment.precision.kv,
         compute_dtype=deployment.precision.compute,
-        model_parallel_ways=deployment.slice.n_chips,
+        model_parallel_ways=deployment.ranks.tp if deployment.ranks else deployment.slice.n_chips,
         kv_head_shards=deployment.layout.head_shards,
         kv_batch_shards=deployment.layout.batch_shards,
         knee_batch=knee_batch(deployment),
         network_binds=_binds(values),
+        legal_tensor_parallel=legal_tensor_parallel(question.model, deployment.precision),
         **values,  # type: ignore[arg-type]
         assumptions=assumptions(deployment, batch=batch),
         deployment=deployment,

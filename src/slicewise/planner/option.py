@@ -45,14 +45,14 @@ def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
     assert step.step_s is not None, "an option is of a batch that fits"
     names = ["prefill_s", "tpot_shared_s", "replica_s_per_request", "requests_per_s_shared"]
     priced = ["request_usd", "usd_per_million_input_tokens", "usd_per_million_tokens"]
-    values = deployment.evaluate([*names, *(priced if deployment.price else [])], batch=batch)
+    values = deployment.evaluate([*names, deployment.ttft, *(priced if deployment.price else [])], batch=batch)
     found: dict[str, Any] = {name: float(value) for name, value in values.items()}
     if deployment.workload.context_is_set:
         # With a context set outright only decode is priced.
         found = {name: value for name, value in found.items() if name not in priced}
     return Option(
         step=step,
-        ttft_s=found["prefill_s"],
+        ttft_s=found[deployment.ttft],
         tpot_s=step.step_s,
         **{name: found[name] for name in names},
         request_usd=found.get("request_usd"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -33,6 +34,7 @@ class Rejected:
 
     slice: str
     n_chips: int
+    layout: str
     weight_dtype: str
     kv_dtype: str
     reason: str
@@ -71,7 +73,7 @@ class Plan:
     @property
     def least_param_load_s(self) -> float:
         """The least time that any of the slices needs to read the weights, which no step undercuts. [s]"""
-        return float(self.least_param_load.value("param_load_s"))
+        return float(self.least_param_load.value("param_load_s", batch=1.0))
 
     @property
     def fits(self) -> bool:
@@ -113,7 +115,7 @@ class Plan:
         if self.recommended is None:
             raise InputError("nothing fits, so there is no plan to explain; see the reasons, or relax a limit")
         if name == "least_param_load_s":
-            return replace(self.least_param_load.explain("param_load_s"), name=name)
+            return replace(self.least_param_load.explain("param_load_s", batch=1), name=name)
         name = _FLEET_NAMES.get(name, name)
         if getattr(self.recommended, name, 0) is None:
             raise InputError(f"{name} is not known: a price is missing, or --context prices decode alone")
@@ -123,7 +125,7 @@ class Plan:
 _FLEET_NAMES = {
     "rate": "requests_per_s",
     "replicas_tpot_s": "tpot_shared_s",
-    "replicas_ttft_s": "prefill_s",
+    "replicas_ttft_s": "ttft_s",
     "split_tpot_s": "step_s",
     "split_ttft_s": "ttft_split_s",
 }
@@ -166,27 +168,30 @@ def plan_of(question: Question) -> Plan:
         rejected=tuple(rejected),
         what_ifs=what_ifs(question, found, picked[0].deployment if picked else None),
         fleet=fleet(recommended, question.rate, question.limits) if recommended and question.rate else None,
-        least_param_load=min((s.deployment for s in found), key=lambda d: float(d.value("param_load_s"))),
+        least_param_load=min((s.deployment for s in found), key=lambda d: float(d.value("param_load_s", batch=1.0))),
     )
 
 
 def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
     found, rejected = [], []
-    refusal: InputError | None = None
-    for precision in question.precisions:
-        for slice_ in question.slices:
-            try:
-                deployment = question.deployment(slice_, precision)
-            except InputError as error:
-                refusal = error
-                rejected.append(_rejected(slice_, precision, Verdict(reason=feasible.COMPUTE, detail=str(error))))
-                continue
+    refused: InputError | None = None
+    for precision, slice_ in product(question.precisions, question.slices):
+        try:
+            deployments = question.deployments(slice_, precision)
+        except InputError as error:
+            refused = error
+            rejected.append(_rejected(slice_, precision, Verdict(reason=feasible.COMPUTE, detail=str(error))))
+            continue
+        if not deployments:
+            verdict = Verdict(reason=feasible.LAYOUT, detail=question.refusal(slice_, precision))
+            rejected.append(_rejected(slice_, precision, verdict))
+        for deployment in deployments:
             searched = search(deployment, question.limits, question.objective, question.batch)
             found.append(searched)
             if not searched.verdict.fits:
-                rejected.append(_rejected(slice_, precision, searched.verdict))
-    if refusal and not found:
-        raise refusal
+                rejected.append(_rejected(slice_, precision, searched.verdict, deployment.layout_name))
+    if refused and not found:
+        raise refused
     return found, rejected
 
 
@@ -205,10 +210,11 @@ def _comparable(question: Question, found: list[Searched], rejected: list[Reject
     return [searched for searched in found if searched.deployment.price is not None]
 
 
-def _rejected(slice_: Slice, precision: Precision, verdict: Verdict) -> Rejected:
+def _rejected(slice_: Slice, precision: Precision, verdict: Verdict, layout: str = "") -> Rejected:
     return Rejected(
         slice=slice_.name,
         n_chips=slice_.n_chips,
+        layout=layout,
         weight_dtype=precision.weights,
         kv_dtype=precision.kv,
         reason=verdict.reason,
@@ -273,6 +279,6 @@ def _runner_up(candidates: Sequence[Option], recommended: Option | None) -> Opti
     return replace(other, why="best on another slice or precision") if other else None
 
 
-def _place(option: Option) -> tuple[str, str, str, str]:
+def _place(option: Option) -> tuple[str, ...]:
     step = option.step
-    return step.slice, step.weight_dtype, step.kv_dtype, step.compute_dtype
+    return step.slice, step.layout, step.weight_dtype, step.kv_dtype, step.compute_dtype

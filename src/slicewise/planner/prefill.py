@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -65,6 +65,7 @@ class Prefill:
             UnknownNameError: no such number.
         """
         own = {"tokens_per_s_per_chip": "prefill_tokens_per_s_per_chip", "": f"prefill_{self.view}_s"}
+        own |= _served(self.deployment)
         derivation = self.deployment.explain(own.get(name, name), batch=1)
         if not self.fits:
             refuse_times(derivation, self.reason or "")
@@ -85,9 +86,14 @@ def prefill(model: str | Path | Model, **flags: Unpack[Flags]) -> Prefill:
 def prefill_of(deployment: Deployment) -> Prefill:
     """Prefill of one prompt on a deployment."""
     prompt = deployment.workload.prompt_tokens
-    held = deployment.evaluate([*LEDGER, "kv_held_tokens"], batch=1, capacity_context_tokens=prompt)
+    alone = deployment.with_(workload=replace(deployment.workload, capacity_context_tokens=prompt))
+    held = alone.evaluate([*LEDGER, "kv_held_tokens"], batch=1)
     verdict = memory_verdict(deployment, held, 1, float(held["kv_held_tokens"]))
-    timed: dict[str, Any] = deployment.evaluate(_TIMES) if verdict.fits else dict.fromkeys(_TIMES)
+    timed: dict[str, Any] = dict.fromkeys(_TIMES)
+    if verdict.fits:
+        served = _served(deployment)
+        values = deployment.evaluate(served.values())
+        timed = {name: values[served[name]] for name in _TIMES}
     terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
     is_priced = verdict.fits and deployment.price is not None
     return Prefill(
@@ -114,3 +120,9 @@ def prefill_of(deployment: Deployment) -> Prefill:
         ),
         deployment=deployment,
     )
+
+
+def _served(deployment: Deployment) -> dict[str, str]:
+    """The quantity of each time: ranks and experts read their weights for a prompt otherwise than for a step."""
+    of_prompts = {"param_load_s": "prefill_param_load_s", "prefill_ici_s": "prefill_busy_ici_s"}
+    return {name: of_prompts.get(name, name) if deployment.is_layered else name for name in _TIMES}

@@ -1,67 +1,47 @@
-"""A question in people's words, read into specs: the one place where flags and keyword arguments are understood."""
+"""A question in people's words, read into specs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TypedDict
 
 from slicewise.catalog.load import chips as all_chips
 from slicewise.catalog.load import find_chip, load_model
 from slicewise.catalog.slices import load_slice, standard_slices
-from slicewise.costs.serving import longest_context_tokens, mean_context_tokens
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.conventions import CHOICES, Conventions, conventions
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.engines import ENGINES, TPU_INFERENCE, Engine, engine_named
+from slicewise.planner.flags import (
+    DEFAULT_CHIP,
+    DEFAULT_ISL,
+    DEFAULT_MFU,
+    DEFAULT_OSL,
+    OBJECTIVES,
+    Flags,
+    Quantity,
+    Words,
+    dtypes,
+    fraction,
+    listed,
+    param_count,
+    positive,
+    prices_of,
+    size,
+    truth,
+    workload,
+)
+from slicewise.planner.layouts import DEGREES, AskedLayout, checked, layouts, refusal
+from slicewise.planner.reserve import reserve
 from slicewise.spec.chip import Price
 from slicewise.spec.model import Model
-from slicewise.spec.precision import BYTES_PER_ELEMENT, DTYPE_ALIASES, Precision
-from slicewise.spec.provenance import chosen
+from slicewise.spec.precision import Precision
+from slicewise.spec.ranks import Ranks
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Limits, Workload
-from slicewise.units import parse, parse_count, parse_positive
-
-DEFAULT_CHIP = "v5e"
-DEFAULT_ISL = 8192
-DEFAULT_OSL = 512
-DEFAULT_MFU = 0.4
-FEWEST_PARAMS = 1e5
-LEAST_FRACTION = 0.001
-OBJECTIVES = ("cost", "latency", "throughput")
-
-Quantity = str | float | int
-Words = str | Sequence[str]
-
-
-class Flags(TypedDict, total=False):
-    """The words of a question; each is the command line's flag of that name. None: not given."""
-
-    slice: Words | Slice | Sequence[Slice] | None
-    chip: Words | None
-    weights: Words | None
-    kv: Words | None
-    compute: Words | None
-    isl: Quantity | None
-    osl: Quantity | None
-    context: Quantity | Sequence[Quantity] | None
-    batch: Quantity | None
-    tpot: Quantity | None
-    ttft: Quantity | None
-    rate: Quantity | None
-    objective: str | None
-    params: Quantity | None
-    hbm: Quantity | None
-    memory_fraction: Quantity | None
-    mfu: Quantity | None
-    price: Quantity | Sequence[Quantity] | None
-    network: Quantity | None
-    ici: str | None
-    split: str | None
-    kv_split: str | None
-    view: str | None
-    book: bool
+from slicewise.units import parse_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +53,8 @@ class Question:
         slice_is_given: slices were named.
         batch: sequences in a decode step; None for the planner's choice or the largest that fits.
         prices: quote by chip name; chips without one are missing.
+        asked_layout: degrees of parallelism that were given.
+        engine: whose log and limits to speak; None for none.
     """
 
     model: Model
@@ -89,18 +71,52 @@ class Question:
     batch: int | None
     rate: float | None
     handoff_bytes_per_s: float | None
+    asked_layout: AskedLayout
+    engine: Engine | None
+    reserve_is_given: bool
+
+    def layouts(self, slice_: Slice, precision: Precision | None = None) -> tuple[Ranks | None, ...]:
+        """The layouts to try on a slice; empty where none of what was asked for is legal there."""
+        return layouts(self.model, slice_, precision or self.precisions[0], self.asked_layout)
+
+    def refusal(self, slice_: Slice, precision: Precision) -> str:
+        """Why nothing of what was asked for is legal on a slice, with what is."""
+        return refusal(self.model, slice_, precision, self.asked_layout)
+
+    def deployments(self, slice_: Slice, precision: Precision | None = None) -> tuple[Deployment, ...]:
+        """The model on one slice at one precision, in every layout to try."""
+        return tuple(self._deployment(slice_, precision, ranks) for ranks in self.layouts(slice_, precision))
 
     def deployment(self, slice_: Slice | None = None, precision: Precision | None = None) -> Deployment:
-        """The model on one slice at one precision; by default the first of each."""
-        chosen_slice = slice_ or self.slices[0]
+        """The model on one slice at one precision, in the plainest layout; by default the first of each.
+
+        Raises:
+            InputError: none of what was asked for is legal there.
+        """
+        chosen_slice, chosen_precision = slice_ or self.slices[0], precision or self.precisions[0]
+        tried = self.layouts(chosen_slice, chosen_precision)
+        if not tried:
+            raise InputError(self.refusal(chosen_slice, chosen_precision))
+        return self._deployment(chosen_slice, chosen_precision, tried[0])
+
+    def _counted(self, ranks: Ranks | None) -> Conventions:
+        """The conventions, with what the engine keeps of a chip where nothing else was said."""
+        if self.engine is None or self.reserve_is_given:
+            return self.conventions
+        kept = reserve(self.engine, self.model, ranks).typical_bytes
+        return replace(self.conventions, reserve_bytes_per_chip=kept)
+
+    def _deployment(self, slice_: Slice, precision: Precision | None, ranks: Ranks | None) -> Deployment:
         return Deployment(
             model=self.model,
-            slice=chosen_slice,
+            slice=slice_,
             precision=precision or self.precisions[0],
+            ranks=ranks,
+            engine=self.engine,
             workload=self.workload,
-            conventions=self.conventions,
+            conventions=self._counted(ranks),
             mfu=self.mfu,
-            price=self.prices.get(chosen_slice.chip.name),
+            price=self.prices.get(slice_.chip.name),
             params=self.params,
             handoff_bytes_per_s=self.handoff_bytes_per_s,
             requests_per_s=self.rate,
@@ -116,45 +132,54 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
     known_words(flags)
     spec = load_model(model)
     counted = conventions(
-        book=_flag(flags.get("book"), "--book"),
+        book=truth(flags.get("book"), "--book"),
         ici=flags.get("ici"),
         split=flags.get("split"),
         kv_split=flags.get("kv_split"),
         view=flags.get("view"),
-        memory_fraction=_fraction(flags.get("memory_fraction"), "--memory-fraction"),
-        hbm_bytes_per_chip=_positive(flags.get("hbm"), "B", "--hbm"),
+        memory_fraction=fraction(flags.get("memory_fraction"), "--memory-fraction"),
+        hbm_bytes_per_chip=positive(flags.get("hbm"), "B", "--hbm"),
+        reserve_bytes_per_chip=size(flags.get("reserve"), "--reserve"),
     )
     slices, is_given = _slices(flags)
     objective = "cost" if flags.get("objective") is None else str(flags.get("objective"))
     if objective not in OBJECTIVES:
         raise InputError(f"--objective '{objective}' is not offered; choose {', '.join(OBJECTIVES)}")
-    batch, mfu = flags.get("batch"), _fraction(flags.get("mfu"), "--mfu")
+    batch, mfu = flags.get("batch"), fraction(flags.get("mfu"), "--mfu")
+    precisions, engine = _precisions(spec, flags), _engine(flags.get("engine"))
+    degrees = {
+        name: parse_count(flags[name], f"--{name}", "ranks")  # type: ignore[literal-required]
+        for name in DEGREES
+        if flags.get(name) is not None
+    }
+    asked = AskedLayout(degrees=degrees, by_ranks=engine is not None)
+    if asked.is_given and flags.get("kv_split") is not None:
+        raise InputError(
+            "--kv-split is of the even cut; leave it out with ranks or an engine, which copy over tp and split over dp"
+        )
+    _engine_suits(engine, slices)
+    checked(spec, slices, precisions[0], asked)
     return Question(
         model=spec,
         slices=slices,
         slice_is_given=is_given,
-        precisions=_precisions(spec, flags),
+        precisions=precisions,
+        asked_layout=asked,
+        engine=engine,
+        reserve_is_given=flags.get("reserve") is not None,
         workload=workload(flags, prompt_is_context=counted.prompt_is_context),
         limits=Limits(
-            tpot_s=_positive(flags.get("tpot"), "s", "--tpot"), ttft_s=_positive(flags.get("ttft"), "s", "--ttft")
+            tpot_s=positive(flags.get("tpot"), "s", "--tpot"), ttft_s=positive(flags.get("ttft"), "s", "--ttft")
         ),
         conventions=counted,
         objective=objective,
         mfu=DEFAULT_MFU if mfu is None else mfu,
         prices=prices_of(flags.get("price"), [s.chip.name for s in slices]),
-        params=_params(flags.get("params")),
+        params=param_count(spec, flags.get("params"), asked),
         batch=None if batch is None else parse_count(batch, "--batch", "sequences"),
-        rate=_positive(flags.get("rate"), "request/s", "--rate"),
-        handoff_bytes_per_s=_positive(flags.get("network"), "B/s", "--network"),
+        rate=positive(flags.get("rate"), "request/s", "--rate"),
+        handoff_bytes_per_s=positive(flags.get("network"), "B/s", "--network"),
     )
-
-
-def _one(context: object) -> Quantity:
-    """The context, where only `frontier` takes several."""
-    contexts = listed(context)
-    if len(contexts) != 1:
-        raise InputError(f"--context: {len(contexts)} are given, and this takes one; frontier takes several")
-    return contexts[0]  # type: ignore[return-value]  # what is no quantity is refused by its reader
 
 
 def known_words(flags: Flags) -> None:
@@ -167,40 +192,6 @@ def known_words(flags: Flags) -> None:
     for word in flags:
         if word not in known:
             raise UnknownNameError("word", word, known, "(the words are the command line's flags)")
-
-
-def workload(flags: Flags, *, prompt_is_context: bool) -> Workload:
-    """The lengths of a request: memory at S = T + G, bandwidth at the mean context T + G / 2, or S outright.
-
-    Raises:
-        InputError: a length is no whole number of at least 1.
-    """
-    isl, osl, context = flags.get("isl"), flags.get("osl"), flags.get("context")
-    output = DEFAULT_OSL if osl is None else parse_count(osl, "--osl")
-    held = None if context is None else parse_count(_one(context), "--context")
-    # A context that is set outright, and no prompt: the prompt fills the context.
-    prompt = parse_count(isl, "--isl") if isl is not None else held or DEFAULT_ISL
-    if held is not None or prompt_is_context:
-        tokens: float = held or prompt
-        longest: float = tokens
-    else:
-        tokens, longest = float(mean_context_tokens(prompt, output)), float(longest_context_tokens(prompt, output))
-    return Workload(
-        prompt_tokens=prompt,
-        output_tokens=output,
-        context_tokens=tokens,
-        capacity_context_tokens=longest,
-        context_is_set=held is not None,
-    )
-
-
-def listed(words: object) -> list[object]:
-    """One word or several, as a list."""
-    if words is None:
-        return []
-    if isinstance(words, str | bytes | Slice | int | float):
-        return [words]
-    return list(words) if isinstance(words, Iterable) else [words]
 
 
 def _slices(flags: Flags) -> tuple[tuple[Slice, ...], bool]:
@@ -223,92 +214,49 @@ def _slice(name: object) -> Slice:
 
 
 def _precisions(model: Model, flags: Flags) -> tuple[Precision, ...]:
-    default = model.checkpoint_dtype
+    default, quantised = model.checkpoint_dtype, model.quantisation
     activations = "bf16" if default == "fp32" else default
-    weights = dtypes(flags.get("weights"), "--weights") or [default]
-    caches = dtypes(flags.get("kv"), "--kv") or [activations]
+    weights = dtypes(flags.get("weights"), "--weights")
+    caches = dtypes(flags.get("kv"), "--kv") or [(quantised and quantised.kv_dtype) or activations]
     computes = dtypes(flags.get("compute"), "--compute") or [activations]
-    return tuple(Precision(weights=w, kv=k, compute=c) for w, k, c in product(weights, caches, computes))
+    if not weights and (quantised or model.checkpoint_bytes is not None):
+        stored = quantised.dtype if quantised else default
+        return tuple(Precision(weights=stored, kv=k, compute=c, as_stored=True) for k, c in product(caches, computes))
+    return tuple(Precision(weights=w, kv=k, compute=c) for w, k, c in product(weights or [default], caches, computes))
 
 
-def dtypes(words: object, flag: str) -> list[str]:
-    """The dtypes of one word or several, by the names used here.
-
-    Raises:
-        InputError: a dtype is not known.
-    """
-    # "auto" is an engine's word for what the checkpoint says.
-    named = [str(word).lower() for word in listed(words) if str(word).lower() != "auto"]
-    found = [DTYPE_ALIASES.get(word, word) for word in named]
-    for dtype in found:
-        if dtype not in BYTES_PER_ELEMENT:
-            raise InputError(f"{flag} '{dtype}' is not a dtype known here; choose {', '.join(BYTES_PER_ELEMENT)}")
-    return list(dict.fromkeys(found))
+def _engine(value: object) -> Engine | None:
+    return None if value is None else engine_named(str(value).strip().lower()[:40])
 
 
-def prices_of(words: object, chip_names: list[str]) -> dict[str, Price]:
-    """The quote of each chip: what was given for the named chips, else the catalog's first.
-
-    Args:
-        words: "1.2" for all the named chips, "v5e=1.2" for one, or several.
-        chip_names: the chips of the question.
-
-    Raises:
-        InputError: not an amount above zero, or no such chip.
-    """
-    quotes = {name: chip.prices[0] for name, chip in all_chips().items() if chip.prices}
-    given: set[str] = set()
-    for word in listed(words):
-        name, has_chip, amount = str(word).rpartition("=")
-        usd = parse_positive(amount, "USD", "--price")
-        quote = Price(
-            usd_per_chip_hour=usd,
-            provider="as given by --price",
-            tier="",
-            date="",
-            provenance=chosen(f"${usd:g} per chip-hour, given by --price"),
-        )
-        for chip_name in [find_chip(name).name] if has_chip else chip_names:
-            if has_chip and chip_name not in chip_names:
-                raise InputError(f"--price {word}: {chip_name} is not asked about; leave it out")
-            if has_chip and chip_name in given:
-                raise InputError(f"--price: {chip_name} is given twice; give it once")
-            given |= {chip_name} if has_chip else set()
-            quotes[chip_name] = quote
-    return quotes
-
-
-def _flag(value: object, flag: str) -> bool:
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    raise InputError(f"{flag}: {str(value)[:40]!r} is neither true nor false; give True, or leave it out")
-
-
-def _params(value: object) -> float | None:
-    params = _positive(value, "params", "--params")
-    if params is not None and params < FEWEST_PARAMS:
-        raise InputError(f"--params: {value} is fewer parameters than any model has; write for example 70e9 or 70B")
-    return params
-
-
-def _positive(value: object, unit: str, flag: str) -> float | None:
-    return None if value is None else parse_positive(value, unit, flag)  # type: ignore[arg-type]
-
-
-def _fraction(value: object, flag: str) -> float | None:
-    if value is None:
-        return None
-    share = parse(value, "fraction", flag)  # type: ignore[arg-type]
-    if not LEAST_FRACTION <= share <= 1:
-        raise InputError(f"{flag}: {value} must be at least {LEAST_FRACTION:g} and at most 1; write for example 0.5")
-    return share
+def _engine_suits(engine: Engine | None, slices: tuple[Slice, ...]) -> None:
+    if engine is None:
+        return
+    for slice_ in slices:
+        if slice_.chip.is_gpu and engine.name == TPU_INFERENCE:
+            raise InputError(f"--engine {engine.name} runs on TPUs, and {slice_.name} is none; give vllm or sglang")
+        if slice_.chip.devices_per_chip > 1:
+            raise InputError(
+                f"--engine {engine.name} sees {slice_.chip.devices_per_chip} devices in a chip of {slice_.chip.name},"
+                " and layouts over devices are not described yet; leave --engine out"
+            )
+        if not slice_.chip.is_gpu and engine.name != TPU_INFERENCE:
+            raise InputError(
+                f"--engine {engine.name}: on TPUs such as {slice_.name} give tpu-inference, vLLM's engine there"
+            )
 
 
 __all__ = [
     "CHOICES",
     "DEFAULT_CHIP",
+    "DEFAULT_ISL",
+    "DEFAULT_OSL",
+    "ENGINES",
+    "OBJECTIVES",
     "Flags",
+    "Quantity",
     "Question",
+    "Words",
     "ask",
     "dtypes",
     "known_words",

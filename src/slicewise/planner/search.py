@@ -107,6 +107,8 @@ def score(deployment: Deployment, objective: str, batches: Grid) -> Any:
 def round_of(deployment: Deployment) -> int:
     """Sequences of one round over the batch shards, where whole sequences count; else 1."""
     counted = deployment.conventions
+    if deployment.ranks:
+        return deployment.ranks.dp * deployment.ranks.pp if counted.split == "whole" else 1
     return deployment.layout.batch_shards if counted.split == "whole" and counted.kv_split == "batch" else 1
 
 
@@ -144,7 +146,7 @@ def _none(deployment: Deployment, verdict: Verdict) -> Searched:
 def _ttft_verdict(deployment: Deployment, limits: Limits) -> Verdict:
     if limits.ttft_s is None:
         return feasible.FITS
-    prefill_s = float(deployment.value("prefill_s", batch=1.0))
+    prefill_s = float(deployment.value(deployment.ttft, batch=1.0))
     if prefill_s <= limits.ttft_s:
         return feasible.FITS
     prompt = deployment.workload.prompt_tokens

@@ -11,7 +11,10 @@ def fitting(question: Question) -> list[Deployment]:
     """The deployments, fewest chips first, on which the batch (one sequence when none is asked for) fits."""
     wanted = question.batch or 1
     found = [
-        question.deployment(slice_, precision) for slice_ in question.slices for precision in question.precisions[:1]
+        question.deployment(slice_, precision)
+        for slice_ in question.slices
+        for precision in question.precisions[:1]
+        if question.layouts(slice_, precision)
     ]
     return sorted(
         (deployment for deployment in found if deployment.value("max_batch") >= wanted),
@@ -20,7 +23,9 @@ def fitting(question: Question) -> list[Deployment]:
 
 
 def default_deployment(question: Question, *, several: bool = False) -> Deployment:
-    """The named slice; else the smallest that fits; else the largest, whose ledger then says what breaks.
+    """The named slice (of several, the first with a legal layout); else the smallest that fits; else the largest.
+
+    The ledger of one that does not fit says what breaks.
 
     Args:
         question: what was asked.
@@ -31,12 +36,13 @@ def default_deployment(question: Question, *, several: bool = False) -> Deployme
     """
     if not several:
         _one(question)
+    laid_out = [slice_ for slice_ in question.slices if question.layouts(slice_)]
     if question.slice_is_given:
-        return question.deployment()
+        return question.deployment(next(iter(laid_out), None))
     found = fitting(question)
     if found:
         return found[0]
-    return question.deployment(max(question.slices, key=lambda slice_: slice_.n_chips))
+    return question.deployment(max(laid_out, key=lambda slice_: slice_.n_chips))
 
 
 def _one(question: Question) -> None:

@@ -20,8 +20,10 @@ from slicewise.units import plain
 
 LEDGER = (
     "n_params",
+    "n_active_params",
     "weight_bytes",
     "kv_bytes_per_token",
+    "kv_bytes_per_sequence",
     "kv_bytes",
     "kv_head_shards",
     "kv_batch_shards",
@@ -34,9 +36,13 @@ LEDGER = (
     "max_batch",
     "critical_batch",
 )
+EXPERTS = ("experts_touched", "tokens_per_expert", "expert_tokens_per_chip", "fullest_expert_tokens_per_chip")
+"""How a batch meets a mixture's experts; the last two where whole experts are spread over chips."""
+GROWTH = ("kv_growth_bytes_per_token", "kv_state_bytes", "kv_copies")
+"""How a sequence's bytes grow, where layers keep different things."""
 TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
 TIMES = (*TERMS, "step_roofline_s", "step_overlapped_s", "step_serial_s", "step_s")
-OTHER_NAMES = {"ttft_s": "prefill_s", "tpot_s": "step_s"}
+OTHER_NAMES = {"tpot_s": "step_s"}
 RATES = ("tokens_per_s", "tokens_per_s_per_chip", "requests_per_s_per_chip")
 
 
@@ -45,11 +51,23 @@ class Step:
     """A decode step. Fields are those of the JSON, in base units; bytes are of the whole slice unless per chip.
 
     Times are bounds, and None where the batch does not fit.
+
+    Attributes:
+        layout: the ranks, such as "tp 8 × ep 8"; "" for weights cut evenly over the whole slice.
+        kv_bytes_per_token: of one sequence over all layers, while no window is full. [B]
+        kv_growth_bytes_per_token: what one more token adds at this context; None where every layer keeps alike. [B]
+        kv_state_bytes: what a sequence keeps whatever its length; None where every layer keeps alike. [B]
+        kv_copies: copies of a sequence's cache that ranks hold together; None where every layer keeps alike.
+        experts_touched: of a layer's experts, those that the batch is expected to touch; None without experts.
+        tokens_per_expert: tokens that an expert sees on average; None without experts.
+        expert_tokens_per_chip: the same of a chip's experts; None where experts are not spread over chips.
+        fullest_expert_tokens_per_chip: the same of the busiest chip, routed evenly at random.
     """
 
     model: str
     slice: str
     n_chips: int
+    layout: str
     batch: int
     context_tokens: float
     capacity_context_tokens: float
@@ -57,8 +75,13 @@ class Step:
     kv_dtype: str
     compute_dtype: str
     n_params: float
+    n_active_params: float
     weight_bytes: float
     kv_bytes_per_token: float
+    kv_bytes_per_sequence: float
+    kv_growth_bytes_per_token: float | None
+    kv_state_bytes: float | None
+    kv_copies: float | None
     kv_bytes: float
     kv_head_shards: int
     kv_batch_shards: int
@@ -73,6 +96,10 @@ class Step:
     max_batch: int
     critical_batch: float
     knee_batch: int | None
+    experts_touched: float | None
+    tokens_per_expert: float | None
+    expert_tokens_per_chip: float | None
+    fullest_expert_tokens_per_chip: float | None
     param_load_s: float | None
     kv_load_s: float | None
     matmul_s: float | None
@@ -104,7 +131,7 @@ class Step:
             InputError: a time, a rate or a price of what does not fit.
             UnknownNameError: no such number.
         """
-        wanted = OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
+        wanted = self.deployment.ttft if name == "ttft_s" else OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
         if wanted == "knee_batch":
             return explain_knee(self.deployment)
         derivation = self.deployment.explain(wanted, batch=self.batch)
@@ -137,6 +164,7 @@ def step_of(deployment: Deployment, batch: int | None) -> Step:
         model=deployment.model.name,
         slice=deployment.slice.name,
         n_chips=deployment.slice.n_chips,
+        layout=deployment.layout_name,
         batch=size,
         context_tokens=deployment.workload.context_tokens,
         capacity_context_tokens=deployment.workload.capacity_context_tokens,
@@ -148,6 +176,7 @@ def step_of(deployment: Deployment, batch: int | None) -> Step:
         fits=verdict.fits,
         reason=verdict.detail or None,
         knee_batch=knee_batch(deployment),
+        **_kinds(deployment, size),
         **{name: _number(value) for name, value in timed.items()},
         view=deployment.conventions.view,
         bound=bound(timed, deployment.conventions.view) if verdict.fits else None,
@@ -156,6 +185,17 @@ def step_of(deployment: Deployment, batch: int | None) -> Step:
         assumptions=assumptions(deployment, batch=size),
         deployment=deployment,
     )
+
+
+def _kinds(deployment: Deployment, batch: int) -> dict[str, Any]:
+    """What only some models have: experts, and layers that keep different things."""
+    served = deployment.graph.formulas
+    asked = [name for name in (*EXPERTS, *GROWTH) if name in served]
+    return {**dict.fromkeys((*EXPERTS, *GROWTH)), **_plain(deployment.evaluate(asked, batch=batch))}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in values.items()}
 
 
 def bound(timed: Mapping[str, Any], view: str) -> str:

@@ -46,7 +46,7 @@ def what_ifs(question: Question, found: Sequence[Searched], chosen: Deployment |
     if not found:
         return ()
     base = chosen or max((s.deployment for s in found), key=lambda d: d.slice.n_chips)
-    tried = [_tried(question, change, deployment) for change, deployment in _changes(base)]
+    tried = [_tried(question, change, deployments) for change, deployments in _changes(question, base)]
     return tuple(tried if chosen else [*_enough_chips(question, base), *tried])
 
 
@@ -55,27 +55,42 @@ def _enough_chips(question: Question, base: Deployment) -> list[WhatIf]:
     asked = {slice_.name for slice_ in question.slices}
     others = sorted((s for s in standard_slices(base.slice.chip) if s.name not in asked), key=lambda s: s.n_chips)
     for slice_ in others:
-        what_if = _tried(question, f"{slice_.n_chips} chips ({slice_.name})", base.with_(slice=slice_))
+        what_if = _tried(question, f"{slice_.n_chips} chips ({slice_.name})", _on(question, base, slice_))
         if what_if.option:
             return [what_if]
     return []
 
 
-def _changes(base: Deployment) -> list[tuple[str, Deployment]]:
+def _changes(question: Question, base: Deployment) -> list[tuple[str, tuple[Deployment, ...]]]:
     now = base.precision
-    weights, caches = NARROWER.get(now.weights, ()), NARROWER.get(now.kv, ())[:1]
-    changes = [(f"{dtype} weights", base.with_(precision=replace(now, weights=dtype))) for dtype in weights]
-    changes += [(f"{dtype} cache", base.with_(precision=replace(now, kv=dtype))) for dtype in caches]
+    has_fp8 = "fp8" in base.slice.chip.flops_per_s
+    weights = NARROWER.get(now.weights, ())
+    caches = tuple("fp8" if has_fp8 and dtype == "int8" else dtype for dtype in NARROWER.get(now.kv, ())[:1])
+    narrower: list[tuple[str, dict[str, Any]]] = [
+        (f"{dtype} weights", {"weights": dtype, "as_stored": False}) for dtype in weights
+    ]
+    narrower += [(f"{dtype} cache", {"kv": dtype}) for dtype in caches]
     for dtype, cache in zip(weights[:1], caches, strict=False):
-        both = replace(now, weights=dtype, kv=cache)
-        changes.append((f"{dtype} weights and {cache} cache", base.with_(precision=both)))
+        both = {"weights": dtype, "as_stored": False, "kv": cache}
+        narrower.append((f"{dtype} weights and {cache} cache", both))
+    changes: list[tuple[str, tuple[Deployment, ...]]] = [
+        (words, (base.with_(precision=replace(now, **change)),)) for words, change in narrower
+    ]
     doubled = _doubled(base.slice)
     if doubled:
-        changes.append((f"twice the chips ({doubled.name})", base.with_(slice=doubled)))
+        changes.append((f"twice the chips ({doubled.name})", _on(question, base, doubled)))
     half = _half(base.workload)
     if half:
-        changes.append((f"half the context ({half.capacity_context_tokens:,.0f} tokens)", base.with_(workload=half)))
+        words = f"half the context ({half.capacity_context_tokens:,.0f} tokens)"
+        changes.append((words, (base.with_(workload=half),)))
     return changes
+
+
+def _on(question: Question, base: Deployment, slice_: Slice) -> tuple[Deployment, ...]:
+    """The same on another slice: cut evenly where it was, else in every layout that was asked for."""
+    if base.ranks is None:
+        return (base.with_(slice=slice_),)
+    return question.deployments(slice_, base.precision)
 
 
 def _doubled(slice_: Slice) -> Slice | None:
@@ -100,12 +115,12 @@ def _half(workload: Workload) -> Workload | None:
     )
 
 
-def _tried(question: Question, change: str, deployment: Deployment) -> WhatIf:
-    searched = search(deployment, question.limits, question.objective, question.batch)
-    if not searched.verdict.fits:
-        return WhatIf(change=change, option=None, reason=searched.verdict.detail)
-    picked = choose([searched])
-    index = picked[1] if picked else searched.best
-    return WhatIf(
-        change=change, option=option_of(deployment, int(searched.batches[index]), f"with {change}"), reason=None
-    )
+def _tried(question: Question, change: str, deployments: tuple[Deployment, ...]) -> WhatIf:
+    tried = [search(deployment, question.limits, question.objective, question.batch) for deployment in deployments]
+    fitting = [searched for searched in tried if searched.verdict.fits]
+    if not fitting:
+        why = tried[0].verdict.detail if tried else "no layout of what was asked for is legal there"
+        return WhatIf(change=change, option=None, reason=why)
+    searched, index = choose(fitting) or (fitting[0], fitting[0].best)
+    option = option_of(searched.deployment, int(searched.batches[index]), f"with {change}")
+    return WhatIf(change=change, option=option, reason=None)
