@@ -7,7 +7,7 @@ a printed table that goes on beyond that is answered by the formula.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from slicewise.planner.memory import memory
 from slicewise.planner.plan import plan
 from slicewise.planner.prefill import prefill
 from slicewise.planner.step import step
+from slicewise.spec.model import reshaped
 from slicewise.units import parse
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -57,7 +58,7 @@ class Planner:
 def _arguments(row: Row, words: Mapping[str, Any]) -> dict[str, Any]:
     if not row.shape:
         return dict(words)
-    return {**words, "model": replace(load_model(words["model"]), **row.shape)}
+    return {**words, "model": reshaped(load_model(words["model"]), **row.shape)}
 
 
 def compute(row: Row, planner: Planner) -> tuple[float, str]:

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, options
+from slicewise.cli.sections import Sectioned
 from slicewise.cli.show import show_result
 
 
-@click.command()
+@click.command(cls=Sectioned)
 @click.argument("names", metavar="CHIP_OR_SLICE...", nargs=-1)
-@click.option("--model", help="Also plan this model on each.")
+@click.option("--model", metavar="MODEL", help="Also plan this model on each.")
 @options(*PLACE[2:], *LENGTHS, "tpot", "ttft", "objective", "price", *COUNTED, *SHOWN)
 def compare(
     names: tuple[str, ...],

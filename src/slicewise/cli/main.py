@@ -22,6 +22,7 @@ COMMANDS = {
     "frontier": "Latency against throughput over the batch; --out draws it.",
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",
+    "cost": "What a measured rate costs, and when owning beats paying for each token.",
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
 }

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from slicewise.cli.sections import Sectioned
 from slicewise.errors import InputError
 from slicewise.planner.conventions import CHOICES
-from slicewise.planner.question import OBJECTIVES
+from slicewise.planner.question import ENGINES, OBJECTIVES
 
 HEADLINE = "headline"
 """What a bare --explain explains."""
@@ -18,11 +19,11 @@ HEADLINE = "headline"
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 
-_DTYPES = "bf16 fp16 fp32 int8 fp8 int4 fp4"
+_DTYPES = "bf16 fp16 fp32 int8 fp8 int4 fp4 nvfp4 mxfp4"
 
 
-EPILOG = """MODEL is a name of `slicewise catalog models`, or the path of a Hugging Face config.json or of its folder.
-Exit code: 0 an answer, 1 it does not fit, 2 bad input."""
+EPILOG = """MODEL is a name of `slicewise catalog models`, the path of a config.json or of its folder, or the id of a
+Hugging Face repository, such as Qwen/Qwen3-8B. Exit code: 0 an answer, 1 it does not fit, 2 bad input."""
 
 
 def _option(*names: str, help: str, **kwargs: Any) -> Callable[[bool], Decorator[Any]]:  # noqa: A002 - click's own word
@@ -46,45 +47,103 @@ def _words(name: str) -> str:
 
 _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "slice": _option(
-        "--slice", "--topology", "slice", multiple=True, help="Chip and slice: v5e:4x4, v6e-8, v5p-8 (4 chips), h100:8."
+        "--slice", "--topology", "slice", metavar="SLICE", multiple=True,
+        help="Chip and slice: v5e:4x4, v6e-8, v5p-8 (4 chips), h100:8.",
     ),
-    "chip": _option("--chip", multiple=True, help="Chip; the planner chooses the slice. Repeatable.  [default: v5e]"),
-    "weights": _option("--weights", multiple=True, help=f"Dtype of the weights: {_DTYPES}. Repeatable in plan."),
-    "kv": _option("--kv", "--kv-cache-dtype", "kv", multiple=True, help="Dtype of the KV cache. Repeatable in plan."),
-    "compute": _option("--compute", multiple=True, help="Dtype of the matmuls' FLOPs.  [default: bf16]"),
-    "isl": _option("--isl", "--prompt-tokens", "isl", help="Prompt tokens.  [default: 8192]"),
-    "osl": _option("--osl", "--output-tokens", "osl", help="Output tokens.  [default: 512]"),
-    "context": _option("--context", help="Context tokens that a sequence holds; sets it outright."),
-    "contexts": _option("--context", "context", multiple=True, help="Context tokens. Repeatable: one line each."),
+    "chip": _option(
+        "--chip", metavar="CHIP", multiple=True, help="Chip; the slice is chosen. Repeatable.  [default: v5e]"
+    ),
+    "weights": _option(
+        "--weights", metavar="DTYPE", multiple=True,
+        help=f"Dtype of the weights, repeatable in plan: {_DTYPES}.  [default: as stored]",
+    ),
+    "kv": _option(
+        "--kv", "--kv-cache-dtype", "kv", metavar="DTYPE", multiple=True,
+        help="Dtype of the KV cache, repeatable in plan.  [default: bf16]",
+    ),
+    "compute": _option(
+        "--compute", metavar="DTYPE", multiple=True, help="Dtype of the matmuls' FLOPs.  [default: bf16]"
+    ),
+    "isl": _option("--isl", "--prompt-tokens", "isl", metavar="N", help="Prompt tokens.  [default: 8192]"),
+    "osl": _option("--osl", "--output-tokens", "osl", metavar="N", help="Output tokens.  [default: 512]"),
+    "context": _option("--context", metavar="N", help="Tokens that a sequence holds, for memory and time alike."),
+    "contexts": _option(
+        "--context", "context", metavar="N", multiple=True, help="Context tokens. Repeatable: one line each."
+    ),
     "batch": _option(
-        "--batch", "--max-num-seqs", "batch",
+        "--batch", "--max-num-seqs", "batch", metavar="N",
         help="Sequences in a decode step.  [default: plan chooses; memory 1; else the most that fit]",
     ),
-    "tpot": _option("--tpot", help="Limit on the time per output token, such as 15ms."),
-    "ttft": _option("--ttft", help="Limit on the time to the first token, such as 2s."),
-    "rate": _option("--rate", "--request-rate", "rate", help="Requests per second to serve."),
-    "objective": _option("--objective", help=f"{' | '.join(OBJECTIVES)}.  [default: cost]"),
+    "tpot": _option("--tpot", metavar="TIME", help="Limit on the time per output token, such as 15ms."),
+    "ttft": _option("--ttft", metavar="TIME", help="Limit on the time to the first token, such as 2s."),
+    "rate": _option("--rate", "--request-rate", "rate", metavar="RATE", help="Requests per second to serve."),
+    "objective": _option("--objective", metavar="WORD", help=f"{' | '.join(OBJECTIVES)}.  [default: cost]"),
     "price": _option(
-        "--price", multiple=True, help="USD per chip-hour: 1.2, or v6e=2.7 for one chip.  [default: the catalog's]"
+        "--price", metavar="USD", multiple=True,
+        help="Price of a chip-hour: 1.2, or v6e=2.7.  [default: the catalog's]",
     ),
-    "prefill_slice": _option("--prefill-slice", help="Slice of the prefill servers.  [default: that of decode]"),
-    "network": _option("--network", help="Rate at which a slice sends a cache out: 400Gb/s (bits) or 50GB/s."),
-    "params": _option("--params", help="Override the parameter counts, such as 70e9.  [default: exact]"),
-    "hbm": _option("--hbm", help="HBM per chip: 16GB or 15.75GiB.  [default: what is usable]"),
+    "prefill_slice": _option(
+        "--prefill-slice", metavar="SLICE", help="Slice of the prefill servers.  [default: that of decode]"
+    ),
+    "network": _option(
+        "--network", metavar="RATE", help="Rate at which a slice sends a cache out: 400Gb/s or 50GB/s."
+    ),
+    "params": _option(
+        "--params", metavar="COUNT", help="Override a dense model's count: 70e9.  [default: exact]"
+    ),
+    "hbm": _option("--hbm", metavar="SIZE", help="HBM per chip: 16GB or 15.75GiB.  [default: what is usable]"),
     "memory_fraction": _option(
-        "--memory-fraction", "--gpu-memory-utilization", "memory_fraction",
-        help="Share of HBM that may be used.  [default: 0.95]",
+        "--memory-fraction", "--gpu-memory-utilization", "--mem-fraction-static", "memory_fraction", metavar="SHARE",
+        help="Share of HBM to use, as the engine's.  [default: 0.95]",
     ),
-    "mfu": _option("--mfu", help="FLOPs utilisation in prefill.  [default: 0.4]"),
-    "ici": _option("--ici", help=f"{_words('ici')}: rings and lines of the slice, the book's rings, no network."),
-    "split": _option("--split", help=f"{_words('split')}: the fullest chip decides, or fractions of sequences."),
+    "mfu": _option("--mfu", metavar="SHARE", help="FLOPs utilisation in prefill.  [default: 0.4]"),
+    "ici": _option(
+        "--ici", metavar="WORD", help=f"{_words('ici')}: as wired, the book's rings, no network."
+    ),
+    "split": _option(
+        "--split", metavar="WORD", help=f"{_words('split')}: whole sequences, or fractions of them."
+    ),
     "kv_split": _option(
-        "--kv-split", help=f"{_words('kv_split')}: chips beyond the KV heads split the batch, or copy it."
+        "--kv-split", metavar="WORD", help=f"{_words('kv_split')}: what chips beyond the KV heads do."
     ),
-    "view": _option("--view", help=f"{_words('view')}: which step decides.  [default: overlapped]"),
-    "book": _option("--book", is_flag=True, help="Chapter 8's conventions at once; add --params 70e9 for its count."),
+    "tp": _option(
+        "--tp", "--tensor-parallel-size", "tp", metavar="N", help="Ranks that cut heads, widths and vocabulary."
+    ),
+    "pp": _option("--pp", "--pipeline-parallel-size", "pp", metavar="N", help="Stages that share the layers."),
+    "dp": _option(
+        "--dp", "--data-parallel-size", "dp", metavar="N", help="Groups of tp ranks, each with a part of the batch."
+    ),
+    "ep": _option(
+        "--ep", "--expert-parallel-size", "ep", metavar="N",
+        help="Ways that whole experts are spread over tp × dp ranks.",
+    ),
+    "engine": _option(
+        "--engine", metavar="NAME",
+        help=f"{' | '.join(ENGINES)}: its layouts, reserve and padding; vllm-0.19 for the rules of that version.",
+    ),
+    "reserve": _option(
+        "--reserve", metavar="SIZE",
+        help="Kept of a chip beside weights and cache.  [default: by engine]",
+    ),
+    "max_model_len": _option(
+        "--max-model-len", metavar="N", help="Longest request of the engine.  [default: the context held]"
+    ),
+    "max_num_batched_tokens": _option(
+        "--max-num-batched-tokens", metavar="N", help="Most tokens of the engine's batch.  [default: 8192]"
+    ),
+    "block_size": _option(
+        "--block-size", metavar="N", help="Tokens of a block of the engine's cache.  [default: the engine's]"
+    ),
+    "logged_kv_gib": _option(
+        "--logged-kv-gib", metavar="GIB", help="The cache that it logged, GiB a chip: what that implies."
+    ),
+    "logged_kv_tokens": _option(
+        "--logged-kv-tokens", metavar="N", help="The tokens that it logged: what they imply."
+    ),
+    "view": _option("--view", metavar="WORD", help=f"{_words('view')}.  [default: overlapped]"),
+    "book": _option("--book", is_flag=True, help="Chapter 8's conventions at once; also --params 70e9."),
     "out": _option(
-        "--out", type=click.Path(path_type=Path),
+        "--out", metavar="FILE", type=click.Path(path_type=Path),
         help="Write the figures (.html .svg .png) or the columns (.csv .json)."
     ),
     "explain": _option(
@@ -98,7 +157,9 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
 
 LENGTHS = ("isl", "osl", "context", "batch")
 PLACE = ("slice", "chip", "weights", "kv", "compute")
-COUNTED = ("params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "book")
+RANKS = ("tp", "pp", "dp", "ep", "engine", "reserve")
+LOGGED = ("max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens")
+COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "book")
 SHOWN = ("explain", "json", "md", "csv")
 
 model = click.argument("model", metavar="MODEL")
@@ -107,7 +168,7 @@ model = click.argument("model", metavar="MODEL")
 
 def command(name: str | None = None) -> Callable[..., click.Command]:
     """Declare a command about a MODEL."""
-    return click.command(name, epilog=EPILOG)
+    return click.command(name, cls=Sectioned, epilog=EPILOG)
 
 
 def options(*names: str, unused: tuple[str, ...] = ()) -> Decorator[Any]:

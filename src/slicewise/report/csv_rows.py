@@ -19,7 +19,8 @@ def to_rows(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mappi
     if under:
         return list(data[under])
     columns = {key: value for key, value in data.items() if isinstance(value, list) and key != "assumptions"}
-    if columns and len({len(column) for column in columns.values()}) == 1:
+    # A single list is a value of the object, not a column of a table.
+    if len(columns) > 1 and len({len(column) for column in columns.values()}) == 1:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return [data]
 

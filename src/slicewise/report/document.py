@@ -30,6 +30,7 @@ class Table:
         rows: one cell a column.
         left: columns set flush left, by index.
         marked: index of the row that the answer names; -1 for none.
+        wrapped: columns of sentences, by index, which take further lines where they are long.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     left: tuple[int, ...] = (0,)
     marked: int = -1
+    wrapped: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from slicewise.report.document import Document, Heading, Items, Line, Table
 
 WIDTH = 100
 _WHOLE = 100_000
+_SENTENCE_WIDTH = 44
 
 
 def print_document(document: Document, file: TextIO | None = None) -> None:
@@ -54,7 +55,13 @@ def _print_table(console: Console, block: Table) -> None:
         console.print(Text(block.title, style="bold"))
     table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for index, name in enumerate(block.header):
-        table.add_column(Text(name), justify="left" if index in block.left else "right", no_wrap=True)
+        wraps = index in block.wrapped
+        table.add_column(
+            Text(name),
+            justify="left" if index in block.left else "right",
+            no_wrap=not wraps,
+            max_width=_SENTENCE_WIDTH if wraps else None,
+        )
     for index, row in enumerate(block.rows):
         table.add_row(*[Text(cell) for cell in row], style="bold" if index == block.marked else None)
     console.print(table)

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from slicewise.catalog.load import chips, model_aliases, models, prices, sources
 from slicewise.catalog.slices import google_name, standard_slices
 from slicewise.costs.kv_cache import kv_elements_per_token
-from slicewise.costs.weights import n_params
-from slicewise.report.document import Document, Heading, Items, Table
+from slicewise.costs.layered_cache import kv_bytes_per_token, kv_other_bytes_per_token
+from slicewise.costs.weights import n_active_params, n_params
+from slicewise.report.document import Document, Heading, Items, Line, Table
 from slicewise.spec.chip import Chip
+from slicewise.spec.model import Model
 from slicewise.spec.precision import BYTES_PER_ELEMENT
 from slicewise.spec.provenance import Provenance
-from slicewise.spec.tensors import cache_tensors, weight_tensors
+from slicewise.spec.tensors import caches, weight_tensors
 from slicewise.units import plain, show
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Every model's sizes, count, cache and source."""
+    """Every model's counts, layers by kind, cache, limit and source."""
     names = model_aliases()
-    return [
-        {
-            "model": name,
-            "aliases": list(names[name]),
-            "n_params": n_params(weight_tensors(model)),
-            "n_layers": model.n_layers,
-            "d_model": model.d_model,
-            "d_ff": model.d_ff,
-            "n_heads": model.n_heads,
-            "n_kv_heads": model.n_kv_heads,
-            "head_dim": model.head_dim,
-            "vocab_size": model.vocab_size,
-            "kv_bytes_per_token": kv_elements_per_token(cache_tensors(model)) * BYTES_PER_ELEMENT["bf16"],
-            "max_context_tokens": plain(model.max_context_tokens),
-            "source": model.provenance["n_layers"].document,
-            "source_key": model.provenance["n_layers"].source.key if model.provenance["n_layers"].source else "",
-        }
-        for name, model in models().items()
-    ]
+    return [{"model": name, "aliases": list(names[name]), **_model_row(model)} for name, model in models().items()]
+
+
+def _model_row(model: Model) -> dict[str, Any]:
+    tensors, kept = weight_tensors(model), caches(model)
+    fact = model.provenance[""]
+    per_token = kv_bytes_per_token(
+        kv_elements_per_token(kept), BYTES_PER_ELEMENT["bf16"], kv_other_bytes_per_token(kept)
+    )
+    return {
+        "n_params": n_params(tensors),
+        "n_active_params": n_active_params(tensors),
+        "tower_params": sum(model.towers.values()),
+        "n_layers": model.n_layers,
+        "layers": dict(model.layers_by_kind),
+        "d_model": model.d_model,
+        "d_ff": model.d_ff,
+        "n_heads": model.n_heads,
+        "n_kv_heads": model.n_kv_heads,
+        "head_dim": model.head_dim,
+        "n_experts": model.n_experts,
+        "n_active_experts": model.n_active,
+        "vocab_size": model.vocab_size,
+        "weight_dtype": model.quantisation.dtype if model.quantisation else model.checkpoint_dtype,
+        "kv_bytes_per_token": per_token,
+        "kv_window_tokens": sorted({int(cache.window) for cache in kept if cache.window != math.inf}),
+        "kv_state_bytes": sum(cache.n_layers * cache.state_bytes for cache in kept),
+        "max_context_tokens": plain(model.max_context_tokens),
+        "left_out": list(model.left_out),
+        "source": fact.document,
+        "source_key": fact.source.key if fact.source else "",
+    }
 
 
 def chip_rows() -> list[dict[str, Any]]:
@@ -110,27 +126,55 @@ def _fact(fact: Provenance) -> Mapping[str, str]:
     return {"printed": fact.printed, "note": fact.note, "source": fact.document}
 
 
+PLAIN_LAYERS = "full + dense"
+"""The layers that most models have, and that need no words."""
+
+
 def _models() -> Document:
-    header = ["model", "parameters", "L", "D", "F", "N", "K", "H", "V", "KV B/token bf16", "context", "source"]
-    keys = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size")
+    header = ["model", "parameters", "active", "layers", "KV/token", "", "weights", "context"]
+    found = model_rows()
     rows = [
         [
             row["model"],
             f"{row['n_params']:,}",
-            *[f"{row[key]:,}" for key in keys],
+            "all" if row["n_active_params"] == row["n_params"] else f"{row['n_active_params']:,}",
+            f"{row['n_layers']:,}",
             f"{row['kv_bytes_per_token']:,.0f}",
+            _bounded(row),
+            row["weight_dtype"],
             "-" if row["max_context_tokens"] is None else f"{row['max_context_tokens']:,}",
-            row["source_key"],
         ]
-        for row in model_rows()
+        for row in found
     ]
-    others = [f"{row['model']}: {', '.join(row['aliases'])}" for row in model_rows()]
+    layers = [f"{row['model']}: {_layers(row)}" for row in found if list(row["layers"]) != [PLAIN_LAYERS]]
+    left_out = [f"{row['model']}: {' '.join(row['left_out'])}" for row in found if row["left_out"]]
+    names = [f"{row['model']}: {', '.join(row['aliases'])}" for row in found if row["aliases"]]
     return [
         Heading("Models"),
-        Table("", header, rows, left=(0, 11)),
-        Items("Other names", others),
-        _documents("hf-", "sc"),
+        Line(
+            "KV/token: bytes of a token in bf16, over all layers; w: some layers keep the tokens of a window only; s:"
+            " some keep a state that does not grow. Weights: the narrowest dtype of the checkpoint."
+        ),
+        Table("", header, rows, left=(0, 5, 6)),
+        Items(f"Layers, where they are not all {PLAIN_LAYERS}", layers),
+        *([Items("Not counted", left_out)] if left_out else []),
+        Items("Other names; the first is the repository whose config.json was read (--json: where and when)", names),
     ]
+
+
+def _layers(row: Mapping[str, Any]) -> str:
+    """The layers of each kind, with their windows and experts."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in row["layers"].items())
+    windows = " and ".join(f"{window:,}" for window in row["kv_window_tokens"])
+    more = [f"windows of {windows} tokens"] if windows else []
+    if row["n_experts"]:
+        more.append(f"{row['n_active_experts']} of {row['n_experts']} experts a token")
+    return "; ".join([kinds, *more])
+
+
+def _bounded(row: Mapping[str, Any]) -> str:
+    """Where the cache does not grow by that much for ever, or is not all there is."""
+    return "w" * bool(row["kv_window_tokens"]) + "s" * bool(row["kv_state_bytes"])
 
 
 def _chips() -> Document:

@@ -26,6 +26,11 @@ def limits_document(limits: ServingLimits) -> Document:
             _ways(limits.model_parallel_limit_hbm_bound),
             _within(limits, limits.model_parallel_limit_hbm_bound, applies=limits.batch < limits.critical_batch),
         ],
+        [
+            "legal tensor parallelism",
+            _listed(limits.legal_tensor_parallel),
+            "heads, widths, blocks, vocabulary",
+        ],
         ["KV layout", f"{limits.kv_head_shards} × {limits.kv_batch_shards}", "head shards by batch shards"],
     ]
     gate = [
@@ -46,6 +51,10 @@ def limits_document(limits: ServingLimits) -> Document:
 
 def _whole(batch: int | None) -> str:
     return "none" if batch is None else f"{batch:,}"
+
+
+def _listed(sizes: tuple[int, ...]) -> str:
+    return ", ".join(map(str, sizes))
 
 
 def _ways(limit: float | None) -> str:

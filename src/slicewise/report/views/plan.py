@@ -7,9 +7,19 @@ from collections import Counter
 from slicewise.planner.feasible import PRICE
 from slicewise.planner.fleet import Fleet
 from slicewise.planner.option import Option
-from slicewise.planner.plan import Plan
+from slicewise.planner.plan import Plan, Rejected
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
-from slicewise.report.views.words import BOUND_BY, BOUNDS, TERM_WORDS, knee_sentence, ms, notes, rate, usd
+from slicewise.report.views.words import (
+    BOUND_BY,
+    BOUNDS,
+    TERM_WORDS,
+    experts_lines,
+    knee_sentence,
+    ms,
+    notes,
+    rate,
+    usd,
+)
 from slicewise.units import show, show_gib
 
 
@@ -34,8 +44,9 @@ def _headline(plan: Plan, best: Option) -> str:
     )
     chips = f"{step.n_chips} chip{'s' if step.n_chips > 1 else ''}"
     return (
-        f"Run {plan.question.model.name} on {step.slice} ({chips}), {_counted(step.batch, 'sequence')} at a time,"
-        f" {step.weight_dtype} weights and {step.kv_dtype} cache, for {asked}{_within(plan)}."
+        f"Run {plan.question.model.name} on {step.slice} ({chips}{f', {step.layout}' if step.layout else ''}),"
+        f" {_counted(step.batch, 'sequence')} at a time, {step.weight_dtype} weights and {step.kv_dtype} cache,"
+        f" for {asked}{_within(plan)}."
     )
 
 
@@ -70,6 +81,7 @@ def _numbers(best: Option) -> list[Block]:
             f"Memory per chip {show_gib(step.total_bytes_per_chip)} of {show_gib(step.hbm_bytes / step.n_chips)};"
             f" {step.max_batch:,} sequences fit. {knee_sentence(step)}"
         ),
+        *experts_lines(step),
         Line(
             f"While prefills run on the same chips a token waits {ms(best.tpot_shared_s)} on average"
             " (`slicewise disaggregate` splits them)."
@@ -142,23 +154,32 @@ def _named(plan: Plan, best: Option) -> list[Block]:
         ("lowest step", plan.fastest),
         ("most per chip", plan.highest_throughput),
     ]
-    rows: dict[tuple[str, str, int], tuple[str, Option]] = {}
+    rows: dict[tuple[str, str, str, int], tuple[str, Option]] = {}
     for label, option in [*named, *(("also", option) for option in plan.candidates)]:
         if option is None:
             continue
-        place = (option.step.slice, _dtypes(option), option.step.batch)
+        place = (option.step.slice, option.step.layout, _dtypes(option), option.step.batch)
         if place not in rows:
             rows[place] = (label, option)
         elif label != "also":
             rows[place] = (f"{rows[place][0]}, {label}", option)
     shown = list(rows.values())[: len(named) + _OTHERS]
     several, priced = len(plan.question.precisions) > 1, not plan.question.workload.context_is_set
+    laid_out = any(option.step.layout for _, option in shown)
     cells = [
-        [label, o.step.slice, *([_dtypes(o)] if several else []), *_cells(o, is_request_priced=priced)]
+        [
+            label,
+            o.step.slice,
+            *([o.step.layout or "even cut"] if laid_out else []),
+            *([_dtypes(o)] if several else []),
+            *_cells(o, is_request_priced=priced),
+        ]
         for label, o in shown
     ]
-    header = ["", "slice", *(["weights/cache"] if several else []), *_header(is_request_priced=priced)]
-    table = Table("Plans (all times are bounds)", header, cells, left=(0, 1, len(header) - 1), marked=0)
+    middle = [*(["layout"] if laid_out else []), *(["weights/cache"] if several else [])]
+    header = ["", "slice", *middle, *_header(is_request_priced=priced)]
+    left = (0, 1, *([2] if laid_out else []), len(header) - 1)
+    table = Table("Plans (all times are bounds)", header, cells, left=left, marked=0)
     left_out = len(rows) - len(shown)
     return [table, *([Line(f"… and {left_out} more; --json has them all.")] if left_out else [])]
 
@@ -182,11 +203,15 @@ def _what_ifs(plan: Plan) -> Table:
 def _rejected(plan: Plan) -> list[str]:
     found = []
     for reason, count in Counter(item.reason for item in plan.rejected).items():
-        slices = ", ".join(dict.fromkeys(item.slice for item in plan.rejected if item.reason == reason))
+        slices = ", ".join(dict.fromkeys(_where(item) for item in plan.rejected if item.reason == reason))
         # Of several the largest slice comes nearest, and says most.
         nearest = max((item for item in plan.rejected if item.reason == reason), key=lambda item: item.n_chips)
         found.append(f"{count} × {reason} ({slices}): {nearest.detail}")
     return found
+
+
+def _where(item: Rejected) -> str:
+    return f"{item.slice} as {item.layout}" if item.layout else item.slice
 
 
 def _refusal(plan: Plan) -> Document:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from slicewise.planner.step import Step
 from slicewise.report.document import Document, Heading, Line, Table
-from slicewise.report.views.words import BOUNDS, assumed, knee_sentence, ledger, ms, notes, rate, terms, usd
+from slicewise.report.views.words import (
+    BOUNDS,
+    assumed,
+    cache_words,
+    experts_lines,
+    knee_sentence,
+    ledger,
+    ms,
+    notes,
+    rate,
+    terms,
+    usd,
+)
 from slicewise.units import show
 
 
 def step_document(step: Step) -> Document:
     """Ledger, terms, views, throughput and cost of one decode step."""
-    where = f"{step.model} on {step.slice}, batch {step.batch:,}, {step.context_tokens:,.0f} tokens of context"
+    laid_out = f" ({step.layout})" if step.layout else ""
+    where = f"{step.model} on {step.slice}{laid_out}, batch {step.batch:,}, {step.context_tokens:,.0f} tokens held"
     numbers = (
-        f"KV cache: {show(step.kv_bytes_per_token, 'B')} a token, {step.kv_head_shards} head shards by"
+        f"KV cache: {cache_words(step)}; {step.kv_head_shards} head shards by"
         f" {step.kv_batch_shards} batch shards. {step.max_batch:,} sequences fit; critical batch"
         f" {show(step.critical_batch, '', 4)}. {knee_sentence(step)}"
     )
@@ -34,6 +47,7 @@ def step_document(step: Step) -> Document:
         ),
         *notes(step),
         Line(numbers),
+        *experts_lines(step),
         terms(step),
         Table("Views", ["", "step", "terms"], views, left=(0, 2), marked=marked),
         ledger(step),

@@ -99,11 +99,44 @@ def _remark(step: Step, name: str) -> str:
 
 def knee_sentence(step: Step) -> str:
     """The knee, and whether it lies within what fits."""
+    if step.experts_touched is not None and step.knee_batch is not None and step.knee_batch <= 1:
+        return "A further sequence costs more than its own cache: it touches further experts."
     if step.knee_batch is None:
         return "A further sequence costs only its own cache."
     if step.knee_batch >= step.max_batch:
         return f"A further sequence costs only its own cache (the knee, {step.knee_batch:,}, lies beyond)."
     return f"Up to {step.knee_batch:,} (the knee) a further sequence costs only its own cache."
+
+
+def cache_words(step: Step) -> str:
+    """What a token costs of the cache, and what it costs where windows are full."""
+    per_token = f"{show(step.kv_bytes_per_token, 'B')} a token"
+    if step.kv_growth_bytes_per_token is None or step.kv_growth_bytes_per_token == step.kv_bytes_per_token:
+        grown = ""
+    else:
+        grown = f" while no window is full, {show(step.kv_growth_bytes_per_token, 'B')} at this length"
+    state = f", and {show(step.kv_state_bytes, 'B')} of states a sequence" if step.kv_state_bytes else ""
+    return f"{per_token}{grown}{state}"
+
+
+def experts_lines(step: Step) -> list[Line]:
+    """How the batch meets the experts, where there are any."""
+    if step.experts_touched is None or step.tokens_per_expert is None:
+        return []
+    model = step.deployment.model
+    who = "1 sequence touches" if step.batch == 1 else f"{step.batch:,} sequences touch"
+    words = (
+        f"Experts: {who} {show(step.experts_touched, '', 4)} of the {model.n_experts:,} of a"
+        f" layer, {model.n_active} each; an expert sees {show(step.tokens_per_expert, '', 3)} tokens on average"
+    )
+    if step.expert_tokens_per_chip is None or step.fullest_expert_tokens_per_chip is None:
+        return [Line(f"{words}.")]
+    return [
+        Line(
+            f"{words}, a chip's experts {show(step.expert_tokens_per_chip, '', 3)}, the busiest chip's about"
+            f" {show(step.fullest_expert_tokens_per_chip, '', 3)} (routed evenly at random)."
+        )
+    ]
 
 
 def notes(step: Step) -> list[Line]:
