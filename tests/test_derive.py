@@ -67,6 +67,12 @@ def all_links_bytes_per_s(axes: tuple[Axis, ...]) -> float:
     return sum(axis.link_bytes_per_s for axis in axes)
 
 
+def longest_ring_hops(axes: tuple[Axis, ...], slack: Any) -> Any:
+    """The most hops of an axis, at least one, beyond a slack. []"""
+    hops = [np.asarray(axis.length / 2 - slack) for axis in axes]
+    return np.max(hops, axis=0, initial=1.0)
+
+
 def no_formula(tokens: Any) -> None:
     """Returns nothing. []"""
 
@@ -76,6 +82,7 @@ GRAPH = Graph.of(
         f.__name__: f
         for f in (
             load_s, weight_bytes, step_s, capped_tokens, longest_s, calling_s, longest_axis, all_links_bytes_per_s,
+            longest_ring_hops,
         )
     }
 )  # fmt: skip
@@ -202,6 +209,14 @@ def test_sums_and_extremes_over_structures_are_written_out_term_by_term() -> Non
     assert found.formula == "sum(axis.link_bytes_per_s for axis in axes)"
     assert GRAPH.explain("longest_axis", {"axes": AXES}, {}).numbers == "max(16)"
     assert GRAPH.explain("all_links_bytes_per_s", {"axes": ()}, {}).numbers == "(0)"
+
+
+def test_the_greatest_of_arrays_is_spelled_out_from_where_it_starts() -> None:
+    found = GRAPH.explain("longest_ring_hops", {"axes": AXES, "slack": 2.0}, {})
+    assert found.formula == "max(1.0, *(axis.length / 2 - slack for axis in axes))"
+    assert (found.numbers, found.value) == ("max(1.0, 6, 2)", 6.0)
+    grid = GRAPH.evaluate(["longest_ring_hops"], {"axes": AXES, "slack": np.array([0.0, 7.5])})
+    assert grid["longest_ring_hops"].tolist() == [8.0, 1.0]
 
 
 def test_what_was_derived_above_is_not_repeated() -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import click
 import pytest
 
+from slicewise.catalog.families import FAMILIES
+from slicewise.catalog.families.llama import llama
 from slicewise.cli.main import COMMANDS, app
 from slicewise.cli.main import main as command_line
 
@@ -88,6 +90,29 @@ def test_output_is_written_again_and_shortened() -> None:
     assert make_docs.with_outputs(fresh) == fresh
 
 
+def _fences(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", _text(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_adapter_on_the_page_is_that_of_the_code() -> None:
+    (shown,) = _fences(ROOT / "CONTRIBUTING.md", "python")
+    assert shown == inspect.getsource(llama)
+
+
+def test_model_on_the_page_is_that_of_the_catalog() -> None:
+    (shown,) = _fences(DOCS / "models.md", "toml")
+    stored = tomllib.loads((ROOT / "src/slicewise/catalog/data/models/deepseek-v3.toml").read_text(encoding="utf-8"))
+    parts = tomllib.loads(shown)
+    assert parts == {key: stored[key] for key in parts}
+
+
+def test_families_are_listed_again() -> None:
+    fresh = make_docs.with_outputs("<!-- families -->\n`gone`\n\nProse.\n")
+    assert set(re.findall(r"`([\w-]+)`", fresh)) == set(FAMILIES)
+    assert fresh.endswith("`\n\nProse.\n")
+    assert make_docs.with_outputs(fresh) == fresh
+
+
 # --- Names ------------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +171,7 @@ def _flags() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_flags_on_the_pages_exist(page: Path) -> None:
-    known = set().union(*_flags().values()) | {"--figures", "--no-dev", "--version"}
+    known = set().union(*_flags().values()) | {"--figures", "--no-dev", "--version", "--alias", "--found-at"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _prose(page))) - known == set()
 
 
@@ -165,6 +190,7 @@ ASKED = {
     "frontier": ["llama-3-70b", "--slice", "v5e:4x4"],
     "limits": ["llama-3-70b"],
     "compare": ["v5e", "--model", "llama-3-70b"],
+    "cost": ["--slice", "v5e:4x4", "--tokens-per-s", "2000", "--api-price", "1"],
     "book": ["--question", "0.4"],
 }
 
@@ -182,9 +208,19 @@ def _keys(value: Any, *, below: tuple[str, ...] = ()) -> set[str]:
     return set(value) | set().union(*(_keys(value[key], below=below) for key in below if key in value))
 
 
-def _keys_of(command: str) -> set[str]:
-    below = ("rows", "workload", "slices", "fleet", "recommended", "what_ifs", "rejected_candidates")
-    return _keys(_json_of([command, *ASKED[command]]), below=below)
+MORE = {
+    "step": ["deepseek-v3", "--slice", "h200:16", "--dp", "16", "--ep", "16"],
+    "memory": ["gemma-3-27b", "--slice", "h100:2", "--engine", "vllm", "--logged-kv-tokens", "900000"],
+}
+"""Questions whose answers have further objects."""
+BELOW = (
+    "rows", "workload", "slices", "fleet", "recommended", "what_ifs", "rejected_candidates", "lines", "engine", "log",
+    "implied", "readings",
+)  # fmt: skip
+
+
+def _keys_of(command: str, asked: dict[str, list[str]] = ASKED) -> set[str]:
+    return _keys(_json_of([command, *asked[command]]), below=BELOW)
 
 
 def _section(name: str) -> str:
@@ -199,6 +235,12 @@ def _section(name: str) -> str:
 def test_json_keys_are_documented(command: str) -> None:
     documented = set(re.findall(r"`(\w+)`", _section(command)))
     assert _keys_of(command) - documented == set()
+
+
+@pytest.mark.parametrize("command", MORE)
+def test_further_json_keys_are_documented(command: str) -> None:
+    documented = set(re.findall(r"`(\w+)`", _section(command)))
+    assert _keys_of(command, MORE) - documented == set()
 
 
 @pytest.mark.parametrize("what", ["models", "chips", "slices", "prices"])

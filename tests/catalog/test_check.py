@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from slicewise.catalog.check import check
-from slicewise.catalog.load import chips, models, prices, read_data, sources
+from slicewise.catalog.load import chips, model_aliases, models, prices, read_data, sources
 from slicewise.errors import CatalogError
 from slicewise.units import parse
 
-TABLES = ("chips.toml", "models.toml", "sources.toml")
+TABLES = ("chips.toml", "sources.toml")
 ENTRIES = [pytest.param(file, key, id=f"{file}-{key}") for file in TABLES for key in read_data(file)]
 FIGURE = {"value": 16, "unit": "GB", "source": "scaling-book-tpus"}
 
@@ -23,6 +23,11 @@ def figures(entry: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("file", "key"), ENTRIES)
 def test_every_entry_of_the_data_is_valid(file: str, key: str) -> None:
     check(file, key, read_data(file)[key])
+
+
+@pytest.mark.parametrize("name", list(model_aliases()))
+def test_every_model_is_valid(name: str) -> None:
+    check("models", name, read_data(f"models/{name}.toml"))
 
 
 @pytest.mark.parametrize("index", range(len(read_data("prices.toml")["price"])))
@@ -40,9 +45,13 @@ def test_every_figure_of_a_chip_has_a_source_that_exists(key: str) -> None:
 
 
 def test_every_model_and_price_has_a_source_that_exists() -> None:
-    named = {entry["source"] for entry in read_data("models.toml").values()}
-    named |= {entry["source"] for entry in read_data("prices.toml")["price"]}
+    named = {entry["source"] for entry in read_data("prices.toml")["price"]}
     assert named <= sources().keys()
+    for model in models().values():
+        source = model.provenance[""].source
+        assert source
+        assert source.url.startswith("https://")
+        assert source.date[:2] == "20"
 
 
 def test_every_price_is_of_a_chip_that_exists() -> None:
@@ -68,7 +77,7 @@ def test_figures_are_converted_from_what_is_printed(name: str) -> None:
 def test_names_and_aliases_are_unique() -> None:
     names = [name for chip in chips().values() for name in (chip.name, *chip.aliases)]
     assert len(set(names)) == len(names)
-    aliases = [alias for entry in read_data("models.toml").values() for alias in entry["aliases"]]
+    aliases = [alias.lower() for others in model_aliases().values() for alias in others]
     assert len({*aliases, *models()}) == len(aliases) + len(models())
 
 
@@ -90,9 +99,6 @@ def test_names_and_aliases_are_unique() -> None:
         ("chips.toml", "v5e", {"kind": "cpu"}, "kind"),
         ("chips.toml", "v5e", {"wrap": "always"}, "wrap"),
         ("chips.toml", "v5e", {"shapes": "4x4"}, "shapes"),
-        ("models.toml", "llama-3-8b", {"n_layers": 0}, "n_layers"),
-        ("models.toml", "llama-3-8b", {"n_layers": "many"}, "n_layers"),
-        ("models.toml", "llama-3-8b", {"layers": 32}, "layers"),
         ("sources.toml", "gcp-tpu-docs", {"author": "x"}, "author"),
         ("sources.toml", "gcp-tpu-docs", {"title": 5}, "title"),
     ],
@@ -102,6 +108,33 @@ def test_what_is_wrong_is_refused_by_file_and_key(file: str, key: str, change: d
         check(file, key, {**read_data(file)[key], **change})
     assert str(refused.value).startswith(f"{file}: [{key}] ")
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"d_model": "many"}, "d_model"),
+        ({"d_model": 4096.5}, "d_model"),
+        ({"d_model": -1}, "d_model"),
+        ({"n_layers": 32}, "n_layers"),
+        ({"layers": 3}, "layers"),
+        ({"layers": "32 full dense"}, "layers"),
+        ({"norms": "attention_norm"}, "norms"),
+        ({"mixers": {"full": {"kind": "attenton"}}}, "mixers.full.kind"),
+        ({"mixers": {"full": {}}}, "mixers.full.kind"),
+        ({"mixers": {"full": {"kind": "attention", "n_head": 32}}}, "mixers.full.n_head"),
+        ({"mixers": {"full": {"kind": "attention", "n_heads": "32"}}}, "mixers.full.n_heads"),
+        ({"mixers": {"full": {"kind": "attention", "n_heads": 32.0}}}, "mixers.full.n_heads"),
+        ({"mixers": {"full": {"kind": "attention", "qkv_bias": 1}}}, "mixers.full.qkv_bias"),
+        ({"mixers": {"full": {"kind": "attention", "window": float("nan")}}}, "mixers.full.window"),
+        ({"feed_forwards": {"dense": {"kind": "dense", "d_ff": [14336]}}}, "feed_forwards.dense.d_ff"),
+        ({"feed_forwards": {"dense": {"kind": "dense", "d_ff": -1}}}, "feed_forwards.dense.d_ff"),
+        ({"feed_forwards": {"dense": {"kind": "dense", "places": ["w1"]}}}, "feed_forwards.dense.places"),
+    ],
+)
+def test_a_model_that_is_wrong_is_refused_by_its_key(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(CatalogError, match=rf"models: \[llama-3-8b\] {said}"):
+        check("models", "llama-3-8b", {**read_data("models/llama-3-8b.toml"), **change})
 
 
 def test_a_missing_key_is_refused_by_its_name() -> None:

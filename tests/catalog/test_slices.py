@@ -38,6 +38,10 @@ from slicewise.spec.topology import Slice
         ("h100:8", "h100:8", 8, 1, 8),
         ("h100-8", "h100:8", 8, 1, 8),
         ("a100-80g:16", "a100:16", 16, 2, 16),
+        ("h100:3", "h100:3", 3, 1, 3),
+        ("8xH100", "h100:8", 8, 1, 8),
+        ("4 x a100-80gb", "a100:4", 4, 1, 4),
+        ("h100:96", "h100:96", 96, 12, 96),
         ("v5e:16", "v5e:4x4", 16, 4, 16),
     ],
 )
@@ -89,7 +93,8 @@ def test_standard_slices_go_up() -> None:
         ("v5e:4x", "write chip and topology, such as v5e:"),
         ("v5:4x4", "unknown chip 'v5': did you mean"),
         ("v9-8", "unknown chip 'v9-8'"),
-        ("h100:3", "no standard h100 slice has 3 chips"),
+        ("h100:12", "no standard h100 slice has 12 chips; offered: 1, 2, 4, 8, 16, 32, 64; any up to 8, whole nodes"),
+        ("l40s:16", "no standard l40s slice has 16 chips; offered: 1, 2, 4, 8; any up to 8"),
         ("", "write chip and topology, such as v5e:4x4"),
     ],
 )

@@ -16,11 +16,15 @@ from slicewise.costs.collectives import (
     switch_all_gather_bytes_per_s,
     switch_all_gather_latency_s,
     switch_all_to_all_bytes_per_s,
+    switch_expert_all_to_all_bytes_per_s,
+    switch_expert_all_to_all_latency_s,
     switch_one_axis_bytes_per_s,
     torus_all_gather_bytes_per_s,
     torus_all_gather_latency_s,
     torus_all_to_all_bytes_per_s,
     torus_all_to_all_latency_s,
+    torus_expert_all_to_all_bytes_per_s,
+    torus_expert_all_to_all_latency_s,
     torus_one_axis_bytes_per_s,
 )
 from slicewise.spec.topology import Axis, Domain
@@ -164,6 +168,39 @@ def test_more_egress_is_never_slower(nodes: int, egress: float, factor: float) -
 def test_a_second_domain_adds_a_latency() -> None:
     assert switch_all_gather_latency_s(gpus(8), 2e-6) == 2e-6
     assert switch_all_gather_latency_s(gpus(16), 2e-6) == 4e-6
+
+
+def test_gpus_beyond_one_domain_cross_the_network() -> None:
+    """A group of 12 has a second node, though not a full one."""
+    assert switch_all_gather_bytes_per_s(gpus(12, 1.0)) == switch_all_gather_bytes_per_s(gpus(16, 1.0)) == 2.0
+    assert str(gpus(12)) == "12 GPUs in 2 domains of up to 8"
+
+
+# -- to the experts --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axes", [(RING,), (LINE, LINE), (RING, LINE)])
+def test_experts_on_all_chips_of_a_torus_are_reached_as_all_batch_shards_are(axes: tuple[Axis, ...]) -> None:
+    n = math.prod(axis.length for axis in axes)
+    assert torus_expert_all_to_all_bytes_per_s(axes, n) == torus_all_to_all_bytes_per_s(axes, n)
+    assert torus_expert_all_to_all_latency_s(axes, HOP) == torus_all_to_all_latency_s(axes, HOP)
+
+
+def test_experts_on_a_ring_of_16_are_reached_in_a_quarter_of_an_all_gather() -> None:
+    # How to Scale Your Model, ch. 3: an AllToAll on a ring takes V / (4 w), an AllGather V / w.
+    assert torus_expert_all_to_all_bytes_per_s((RING,), 16) == 4 * torus_all_gather_bytes_per_s((RING,))
+
+
+@pytest.mark.parametrize("n", [2, 8, 12, 16, 64])
+def test_experts_behind_switches_are_reached_at_the_pace_of_the_slower_of_links_and_egress(n: int) -> None:
+    """Every GPU has V / n^2 for every other one, and hands what leaves its node to the neighbour that sends it on."""
+    volume, link, egress, latency_s = 64 * MB, 4.5e11, 4.0e11, 2e-6
+    inside = min(8, n)
+    by_links = volume / n * (inside - 1) / inside / link
+    by_egress = inside * (n - inside) * volume / n**2 / egress
+    found = volume / switch_expert_all_to_all_bytes_per_s(gpus(n))
+    assert found == pytest.approx(max(by_links, by_egress), rel=1e-12)
+    assert switch_expert_all_to_all_latency_s(gpus(n), latency_s) == latency_s * (1 if n <= 8 else 2)
 
 
 def test_no_network_costs_nothing() -> None:

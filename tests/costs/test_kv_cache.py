@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slicewise.catalog.load import load_model
 from slicewise.costs import kv_cache
-from slicewise.spec.tensors import cache_tensors
+from slicewise.spec.tensors import caches
 
 GIB = 2**30
 
@@ -25,7 +25,7 @@ GIB = 2**30
     ],
 )
 def test_bytes_of_a_token(model: str, width: float, n_bytes: int) -> None:
-    elements = kv_cache.kv_elements_per_token(cache_tensors(load_model(model)))
+    elements = kv_cache.kv_elements_per_token(caches(load_model(model)))
     assert kv_cache.kv_bytes_per_token(elements, width) == n_bytes
 
 

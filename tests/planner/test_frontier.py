@@ -23,7 +23,7 @@ def test_a_grid_of_steps_equals_its_points(
     deployment: Deployment, batches: list[int], contexts: list[int], data: st.DataObject
 ) -> None:
     some = st.lists(st.sampled_from(standard_slices(deployment.slice.chip)), min_size=1, max_size=3)
-    slices = [deployment.with_(slice=slice_) for slice_ in data.draw(some)]
+    slices = [deployment.with_(slice=slice_, ranks=None, engine=None) for slice_ in data.draw(some)]
     names = (*TERMS, "step_s")
     grid = step_grid(slices, batches, contexts, names)
     shape = (len(batches), len(contexts), len(slices))

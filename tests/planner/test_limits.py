@@ -59,3 +59,37 @@ def test_numbers_are_explained_at_the_batch(name: str) -> None:
     found = slicewise.limits("llama-3-70b", slice="v5e:4x4", weights="int8", batch=64)
     assert found.explain(name).value == pytest.approx(getattr(found, name or "critical_batch"))
     assert found.explain("model_parallel_ways").value == 16
+
+
+def test_limits_of_ranks_are_those_of_a_group() -> None:
+    """Two groups of four ranks at twice the batch are as two slices of four chips."""
+    group = slicewise.limits("llama-3-70b", slice="h100:4", batch=32)
+    pair = slicewise.limits("llama-3-70b", slice="h100:8", batch=64, tp=4, dp=2)
+    assert (group.model_parallel_ways, pair.model_parallel_ways) == (4, 4)
+    assert pair.explain("model_parallel_ways").value == 4
+    assert (group.axes, pair.axes) == ("4 GPUs in 1 domain of up to 8", "4 GPUs in 1 domain of up to 8")
+    for name in (
+        "model_parallel_limit_flops_bound",
+        "model_parallel_limit_hbm_bound",
+        "gate_matmul_ici_s",
+        "gate_matmul_ici_one_axis_s",
+        "gate_matmul_hbm_s",
+        "gate_matmul_flops_s",
+    ):
+        assert getattr(pair, name) == pytest.approx(getattr(group, name)), name
+    assert pair.critical_batch == pytest.approx(2 * group.critical_batch)
+
+
+@pytest.mark.parametrize("words", [{}, {"tp": 8}, {"tp": 4, "dp": 2}, {"dp": 8}, {"tp": 4, "pp": 2}])
+def test_at_the_critical_batch_matmuls_take_as_long_as_reading_the_weights(words: dict[str, int]) -> None:
+    # Matrices alone multiply, and the fullest chip holds a little more than its share.
+    found = slicewise.limits("llama-3-70b", slice="h200:8", **words)
+    values = found.deployment.evaluate(["matmul_s", "param_load_s"], batch=found.critical_batch)
+    assert values["matmul_s"] == pytest.approx(float(values["param_load_s"]), rel=0.05)
+
+
+def test_at_the_critical_batch_of_a_mixture_its_experts_take_as_long_as_reading_them() -> None:
+    for words in ({}, {"tp": 8}, {"tp": 4, "pp": 2}):
+        found = slicewise.limits("mixtral-8x7b", slice="h200:8", **words)
+        values = found.deployment.evaluate(["matmul_s", "param_load_s"], batch=found.critical_batch)
+        assert values["matmul_s"] == pytest.approx(float(values["param_load_s"]), rel=0.15)

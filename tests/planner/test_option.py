@@ -30,7 +30,9 @@ def test_an_option_is_its_step_and_its_prefill(deployment: Deployment, batch: in
         return
     option = option_of(deployment, batch, "because")
     output = deployment.workload.output_tokens
-    assert option.ttft_s == option.prefill_s == deployment.value("prefill_s")
+    in_flight = deployment.ranks.pp * deployment.ranks.dp if deployment.ranks else 1
+    assert option.prefill_s == deployment.value("prefill_s")
+    assert option.ttft_s == pytest.approx(option.prefill_s * in_flight, rel=1e-15)
     assert option.tpot_s == option.step.step_s
     assert option.replica_s_per_request == pytest.approx(option.prefill_s + output * option.tpot_s / batch)
     assert option.requests_per_s_shared * option.replica_s_per_request == pytest.approx(1)

@@ -1,7 +1,6 @@
 """The plan: it meets its limits, is within 1 % of the best, and every candidate is accounted for."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from slicewise.planner import feasible
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Plan, headline
 from slicewise.planner.question import OBJECTIVES
+from slicewise.spec.model import reshaped
 
 FLAGS: dict[str, st.SearchStrategy[Any]] = {
     "chip": st.sampled_from([["v5e"], ["v5p"], ["v6e"], ["h100"], ["l40s"], ["v5e", "h100"], ["v6e", "a100"]]),
@@ -231,7 +231,7 @@ def test_the_json_has_the_agreed_keys() -> None:
 
 def test_a_lone_sequence_is_the_fastest_where_a_round_is_slower() -> None:
     # One KV head: a round of the batch shards is 256 sequences, whose network time a lone one does not have.
-    model = replace(slicewise.load_model("llama-3-405b"), n_kv_heads=1)
+    model = reshaped(slicewise.load_model("llama-3-405b"), n_kv_heads=1)
     words = {"slice": "v5e:16x16", "weights": "int8", "view": "serial"}
     found = slicewise.plan(model, **words).fastest
     assert found is not None

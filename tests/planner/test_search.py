@@ -13,6 +13,7 @@ from slicewise.planner import feasible
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.question import OBJECTIVES
 from slicewise.planner.search import DENSE, first_best, score, search
+from slicewise.spec.model import reshaped
 from slicewise.spec.workload import Limits
 
 NO_LIMITS = Limits()
@@ -31,6 +32,8 @@ ACTIVATION = "activation_bytes_per_sequence"
 
 
 def stride(deployment: Deployment) -> int:
+    if deployment.ranks:
+        return deployment.ranks.dp * deployment.ranks.pp if deployment.conventions.split == "whole" else 1
     whole = (deployment.conventions.split, deployment.conventions.kv_split) == ("whole", "batch")
     return deployment.layout.batch_shards if whole else 1
 
@@ -123,7 +126,7 @@ def test_refusals_have_a_reason_with_the_numbers(slice_: str, limits: dict[str, 
 
 def test_fewer_sequences_than_a_round_are_offered_where_only_they_meet_the_limit() -> None:
     """One KV head: batches go in rounds of 256, which are over the limit that a lone sequence meets."""
-    model = replace(load_model("llama-3-405b"), n_kv_heads=1)
+    model = reshaped(load_model("llama-3-405b"), n_kv_heads=1)
     deployment = slicewise.step(model, slice="v5e:16x16", weights="int8", view="serial").deployment
     limit_s = 0.5 * float(deployment.value("step_s", batch=1) + deployment.value("step_s", batch=256))
     found = search(deployment, Limits(tpot_s=limit_s), "cost")

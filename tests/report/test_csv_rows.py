@@ -35,6 +35,12 @@ def test_an_object_is_one_row_and_unknown_values_are_empty() -> None:
     assert row["assumptions"].startswith("Times are bounds")
 
 
+def test_a_single_list_is_a_value() -> None:
+    assert to_rows({"sizes": [1, 2], "assumptions": ["so"], "batch": 4}) == [
+        {"sizes": [1, 2], "assumptions": ["so"], "batch": 4}
+    ]
+
+
 @pytest.mark.parametrize("data", [[{"a": 1}, {"b": 2.5}], [{"a": 1, "b": None}]])
 def test_lists_are_rows_with_every_key(data: list[dict]) -> None:
     assert to_rows(data) == data
