@@ -6,7 +6,7 @@
 A page shows a command and its output in a fence named `console`, one command a fence. Above it, a comment
 `<!-- keep: words | other words -->` keeps only the lines of the output that hold some of those words, however they are
 spaced; `...` marks where lines are left out. Words that no line holds are an error, so that a page cannot go on about
-what is no longer printed.
+what is no longer printed. Below `<!-- families -->` stands every `model_type` that is read.
 
 Figures are not part of the pages: another version of the drawing library may place them differently, so that they are
 drawn on request, and a test compares only what they say.
@@ -21,26 +21,60 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from slicewise.catalog.families import FAMILIES
 from slicewise.catalog.load import sources
 from slicewise.cli.main import main as command_line
-from slicewise.costs import collectives, decode, kv_cache, limits, memory, money, prefill, serving, weights
+from slicewise.costs import (
+    collectives,
+    decode,
+    experts,
+    gathered_experts,
+    hybrid_paging,
+    kv_cache,
+    layered_cache,
+    layered_step,
+    limits,
+    memory,
+    money,
+    paging,
+    prefill,
+    ranks,
+    serving,
+    shared_prefill,
+    spread_experts,
+    weights,
+)
 from slicewise.derive import Formula
 from slicewise.planner.conventions import CHOICES, Conventions
-from slicewise.planner.wiring import graph
+from slicewise.planner.wiring import Traits, graph
 from slicewise.units import show
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-MODULES = (weights, kv_cache, memory, decode, collectives, prefill, serving, money, limits)
+CALLED = (paging, hybrid_paging)
+"""Formulas that no graph wires: the planner calls them for what an engine logs."""
+PLAIN = (weights, kv_cache, memory, decode, collectives, prefill, serving, money, limits)
+MODULES = (
+    *PLAIN,
+    layered_cache,
+    layered_step,
+    experts,
+    spread_experts,
+    gathered_experts,
+    ranks,
+    shared_prefill,
+    *CALLED,
+)
 NOTHING = 1e-9
-PLAIN = {"HOUR_S": "Seconds in an hour.", "MILLION": "A million."}
+COMMON = {"HOUR_S": "Seconds in an hour.", "MILLION": "A million."}
 
 # --- Formulas: which function serves which quantity, in which setting -------------------------------------------------
 
@@ -48,17 +82,49 @@ Setting = tuple[Any, ...]
 AXES: dict[str, tuple[Any, ...]] = {
     **CHOICES,
     "book": (False, True),
+    "reserve": (False, True),
     "network": ("torus", "switch", "none"),
     "splits_batch": (True, False),
+    "is_layered": (False, True),
+    "as_stored": (False, True),
+    "has_ranks": (False, True),
+    "has_experts": (False, True),
+    "spreads_experts": (False, True),
+    "gathers_experts": (False, True),
+    "gathers": (True, False),
 }
+"""What decides which function serves a quantity, the plain case first."""
+TOGETHER = (
+    ("is_layered", "as_stored", "has_ranks", "has_experts", "spreads_experts", "gathers_experts"),
+    ("network", "ici", "kv_split", "splits_batch", "spreads_experts", "gathers_experts", "gathers"),
+    ("split", "kv_split", "has_ranks"),
+    ("book", "reserve", "view", "is_layered", "has_experts"),
+)
+"""Axes that may decide about one quantity between them: all their combinations are tried, the others plain."""
 WORDS: dict[tuple[str, Any], str] = {
     ("book", True): "with `--book`",
     ("book", False): "without `--book`",
+    ("reserve", True): "where a reserve is kept (`--engine`, `--reserve`)",
+    ("reserve", False): "without a reserve",
     ("network", "torus"): "on a TPU slice",
     ("network", "switch"): "on several GPUs",
     ("network", "none"): "on one chip",
     ("splits_batch", True): "where chips are left beyond the KV heads",
     ("splits_batch", False): "where no chips are left beyond the KV heads",
+    ("is_layered", True): "where layers differ, with experts or with ranks",
+    ("is_layered", False): "where all layers are alike, without experts or ranks",
+    ("as_stored", True): "for weights as the checkpoint stores them",
+    ("as_stored", False): "for weights of one dtype",
+    ("has_ranks", True): "with ranks (`--tp`, `--pp`, `--dp`, `--ep`, `--engine`)",
+    ("has_ranks", False): "without ranks",
+    ("has_experts", True): "for mixtures of experts",
+    ("has_experts", False): "without experts",
+    ("spreads_experts", True): "where whole experts are spread over chips (`--ep`)",
+    ("spreads_experts", False): "where experts are cut, not spread",
+    ("gathers_experts", True): "where experts are cut over data-parallel groups",
+    ("gathers_experts", False): "where one group has all experts, or they are spread",
+    ("gathers", True): "where a tensor-parallel group has several chips",
+    ("gathers", False): "with `--tp 1`",
 }
 
 
@@ -76,16 +142,47 @@ class Entry:
 
 
 def entries() -> list[Entry]:
-    """Every quantity of every graph that the planner can wire, in the order of the files."""
-    found: dict[str, dict[Callable[..., Any], set[Setting]]] = {}
-    for setting in product(*AXES.values()):
-        named = dict(zip(AXES, setting, strict=True))
-        is_book, network, splits = named.pop("book"), named.pop("network"), named.pop("splits_batch")
-        counted = Conventions(**named, activations=not is_book, prefill_attention=not is_book)
-        for name, formula in graph(counted, network, splits_batch=splits).formulas.items():
-            found.setdefault(name, {}).setdefault(formula.function, set()).add(setting)
-    ordered = sorted(found, key=lambda name: min(map(_place, found[name])))
-    return [Entry(name, tuple(_variants(name, found[name]))) for name in ordered]
+    """Every quantity of every graph that the planner can wire, and the formulas of pages, in the order of the files."""
+    wired = [Entry(name, tuple(_variants(name, axes))) for name, axes in _axes_by_name().items()]
+    called = [
+        Entry(function.__name__, ((Formula(function.__name__, function), ""),))
+        for module in CALLED
+        for function in _functions(module)
+    ]
+    return sorted([*wired, *called], key=lambda entry: min(_place(formula.function) for formula, _ in entry.variants))
+
+
+def _served(setting: Mapping[str, Any]) -> Mapping[str, Formula]:
+    """The formulas of one setting, axes that it does not name being plain."""
+    words = {axis: setting.get(axis, values[0]) for axis, values in AXES.items()}
+    is_book, keeps = words.pop("book"), words.pop("reserve")
+    counted = Conventions(
+        **{axis: words.pop(axis) for axis in CHOICES},
+        reserve_bytes_per_chip=float(keeps),
+        activations=not is_book,
+        prefill_attention=not is_book,
+    )
+    return graph(counted, Traits(**words)).formulas
+
+
+def _axes_by_name() -> dict[str, tuple[str, ...]]:
+    """The axes that decide about each quantity."""
+    found: dict[str, set[str]] = {}
+    for together in TOGETHER:
+        for values in product(*(AXES[axis] for axis in together)):
+            setting = dict(zip(together, values, strict=True))
+            here = _served(setting)
+            for axis in together:
+                there = _served({**setting, axis: AXES[axis][0]})
+                for name in here | there:
+                    deciding = found.setdefault(name, set())
+                    if _function(here, name) is not _function(there, name):
+                        deciding.add(axis)
+    return {name: tuple(axis for axis in AXES if axis in deciding) for name, deciding in found.items()}
+
+
+def _function(served: Mapping[str, Formula], name: str) -> Callable[..., Any] | None:
+    return served[name].function if name in served else None
 
 
 def _place(function: Callable[..., Any]) -> tuple[int, int]:
@@ -93,22 +190,31 @@ def _place(function: Callable[..., Any]) -> tuple[int, int]:
     return modules.index(function.__module__), function.__code__.co_firstlineno
 
 
-def _variants(name: str, serving_it: dict[Callable[..., Any], set[Setting]]) -> Iterator[tuple[Formula, str]]:
-    """Each function with the settings in words; what takes the most words is served "otherwise"."""
-    cubes = {function: _cubes(settings) for function, settings in serving_it.items()}
+def _variants(name: str, axes: tuple[str, ...]) -> Iterator[tuple[Formula, str]]:
+    """Each function with its settings in words; what takes the most words is served "otherwise"."""
+    settings: dict[Callable[..., Any] | None, set[Setting]] = {}
+    for values in product(*(AXES[axis] for axis in axes)):
+        function = _function(_served(dict(zip(axes, values, strict=True))), name)
+        settings.setdefault(function, set()).add(values)
+    settings.pop(None, None)
+    every = _cubes(set().union(*settings.values()), len(axes))
+    only = [words for words in (_words(cube, axes) for cube in every) if words]
+    cubes = {function: _cubes(found, len(axes)) for function, found in settings.items() if function}
     last = max(cubes, key=lambda function: (len(cubes[function]), _place(function)))
     for function in sorted(cubes, key=lambda function: (function is last, _place(function))):
-        words = " or ".join(map(_words, cubes[function])) if len(cubes[function]) == 1 or function is not last else ""
-        yield Formula(name, function), "" if len(cubes) == 1 else words or "otherwise"
+        words = "; or ".join(_words(cube, axes) for cube in cubes[function])
+        if function is last and len(cubes[function]) > 1:
+            words = ", ".join(["otherwise", *only])
+        yield Formula(name, function), words
 
 
-def _cubes(settings: set[Setting]) -> list[tuple[frozenset[Any], ...]]:
+def _cubes(settings: set[Setting], n_axes: int) -> list[tuple[frozenset[Any], ...]]:
     """The settings as few products of choices: those that differ along one axis only are joined."""
     cubes = [tuple(frozenset({value}) for value in setting) for setting in sorted(settings, key=str)]
     merged = True
     while merged:
         merged = False
-        for i in range(len(AXES)):
+        for i in range(n_axes):
             groups: dict[Any, frozenset[Any]] = {}
             for cube in cubes:
                 rest = (*cube[:i], *cube[i + 1 :])
@@ -118,12 +224,12 @@ def _cubes(settings: set[Setting]) -> list[tuple[frozenset[Any], ...]]:
     return cubes
 
 
-def _words(cube: tuple[frozenset[Any], ...]) -> str:
+def _words(cube: tuple[frozenset[Any], ...], axes: tuple[str, ...]) -> str:
     said = []
-    for (axis, values), chosen in zip(AXES.items(), cube, strict=True):
-        if len(chosen) < len(values):
+    for axis, chosen in zip(axes, cube, strict=True):
+        if len(chosen) < len(AXES[axis]):
             flag = axis.replace("_", "-")
-            said.append(" or ".join(WORDS.get((axis, v), f"with `--{flag} {v}`") for v in values if v in chosen))
+            said.append(" or ".join(WORDS.get((axis, v), f"with `--{flag} {v}`") for v in AXES[axis] if v in chosen))
     return ", ".join(said).replace(" or with ", " or ")
 
 
@@ -152,7 +258,19 @@ def formulas_page() -> str:
     for module in MODULES:
         parts += [f"## {_title(module)}", f"`{module.__name__}`. {_paragraphs(inspect.getdoc(module) or '')}"]
         parts += [_entry(entry, known) for entry in found if entry.module == module.__name__]
+        parts += _elsewhere(module, found)
     return "\n\n".join([*parts, _helpers(found), _constants(found), _documents()]) + "\n"
+
+
+def _elsewhere(module: ModuleType, found: list[Entry]) -> list[str]:
+    """The quantities that a module computes in another way, and that stand with those of another module."""
+    names = [
+        f"[{entry.name}](#{entry.name})"
+        for entry in found
+        if entry.module != module.__name__
+        and any(formula.function.__module__ == module.__name__ for formula, _ in entry.variants)
+    ]
+    return [f"Its ways to compute these are listed with the plain ones: {', '.join(names)}."] if names else []
 
 
 def _title(module: ModuleType) -> str:
@@ -234,8 +352,8 @@ def _said(name: str) -> str:
                 text = (
                     after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
                 )
-                return " ".join(str(text).split()) or PLAIN.get(name, "")
-    return PLAIN.get(name, "")
+                return " ".join(str(text).split()) or COMMON.get(name, "")
+    return COMMON.get(name, "")
 
 
 def _documents() -> str:
@@ -251,24 +369,31 @@ FENCE = re.compile(
     r"(?P<command>\$ [^\n]*(?:(?<=\\)\n[^\n]*)*)\n.*?^```$",
     re.MULTILINE | re.DOTALL,
 )
-WIDTH = 100
+FAMILY_LIST = re.compile(r"^(?P<mark><!-- families -->)\n(?:`.*\n)*", re.MULTILINE)
+WIDTH, PROSE_WIDTH = 100, 120
 
 
 def run(command: str) -> str:
-    """What a command prints, as where no terminal is: output and error together."""
+    """What a command prints in the project's folder where no terminal is: output and error together."""
     words = shlex.split(command.replace("\\\n", " "))
     if words[0] != "slicewise":
         message = f"only slicewise is run in a `console` fence, not {words[0]}"
         raise ValueError(message)
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
+    outputs = (contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed))
+    with contextlib.chdir(ROOT), outputs[0], outputs[1], contextlib.suppress(SystemExit):
         command_line(words[1:])
     return printed.getvalue().strip("\n")
 
 
 def with_outputs(text: str) -> str:
-    """A page with the output under each command written again."""
-    return FENCE.sub(_again, text)
+    """A page with the output under each command, and the list of families, written again."""
+    return FAMILY_LIST.sub(_families, FENCE.sub(_again, text))
+
+
+def _families(match: re.Match[str]) -> str:
+    words = textwrap.fill(" ".join(f"`{name}`" for name in sorted(FAMILIES)), PROSE_WIDTH, break_on_hyphens=False)
+    return f"{match['mark']}\n{words}\n"
 
 
 def _again(match: re.Match[str]) -> str:
