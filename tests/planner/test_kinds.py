@@ -192,3 +192,16 @@ def test_kinds_are_served_by_the_same_names(names: tuple[str, ...]) -> None:
     ):
         found = deployed(model, slice_, ranks).evaluate(names, batch=8)
         assert set(found) == set(names)
+
+
+@given(...)
+def test_the_slowest_stage_sets_the_pace(deployment: Deployment) -> None:
+    assume(deployment.ranks is not None and deployment.ranks.pp > 1)
+    ranks = deployment.ranks
+    assert ranks is not None
+    lone = ranks.pp * ranks.dp
+    by_stage = [float(deployment.with_(stage=stage).value("step_s", batch=lone)) for stage in range(ranks.pp)]
+    assert float(deployment.value("step_s", batch=lone)) == max(by_stage)
+    memory = ["weight_bytes", "kv_bytes", "total_bytes", "max_batch"]
+    fullest = deployment.with_(stage=deployment.holding.stage).evaluate(memory, batch=lone)
+    assert deployment.evaluate(memory, batch=lone) == fullest
