@@ -138,6 +138,7 @@ def test_every_function_of_the_costs_serves_a_quantity() -> None:
                     "collective_s",
                     "axis_bytes_per_s",
                     "axis_hops",
+                    "cache_bytes",
                     "window_tokens",
                     "mean_context_tokens",
                     "attended_tokens",

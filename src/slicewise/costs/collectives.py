@@ -76,18 +76,16 @@ def switch_expert_gather_latency_s(expert_domain: Domain, hop_s: Real) -> Real:
 
 
 def torus_expert_all_to_all_bytes_per_s(expert_axes: tuple[Axis, ...], stage_chips: Real) -> Real:
-    """Bytes a second of an AllToAll to the experts' chips: 4 n w / longest axis. [B/s]
+    """Bytes a second of an AllToAll over a stage's chips. [B/s]
 
     Source: scaling-book-sharding
     """
-    slowest = min((axis_bytes_per_s(axis) for axis in expert_axes), default=np.inf)
-    longest = max((axis.length for axis in expert_axes), default=1)
-    return 4.0 * stage_chips * slowest / longest
+    return torus_all_to_all_bytes_per_s(expert_axes, stage_chips)
 
 
 def torus_expert_all_to_all_latency_s(expert_axes: tuple[Axis, ...], hop_s: Real) -> Real:
-    """Latency of an AllToAll to the experts' chips: its hops. [s]"""
-    return hop_s * sum(axis_hops(axis) for axis in expert_axes)
+    """Latency of an AllToAll over a stage's chips: its hops. [s]"""
+    return torus_all_to_all_latency_s(expert_axes, hop_s)
 
 
 def torus_one_axis_bytes_per_s(ici_axes: tuple[Axis, ...]) -> float:

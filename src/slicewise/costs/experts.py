@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from slicewise.costs.limits import critical_batch as limits_critical_batch
+from slicewise.costs.limits import gate_matmul_hbm_s as limits_gate_hbm_s
+from slicewise.costs.limits import model_parallel_limit_hbm_bound as limits_hbm_bound
 from slicewise.costs.real import Real
 from slicewise.spec.held import ExpertGroup
 
@@ -42,11 +45,8 @@ def model_parallel_limit_hbm_bound(
     F is the width that the batch reads.
     Source: scaling-book-inference
     """
-    return (
-        d_ff_read
-        * weight_bytes_per_param
-        * all_gather_bytes_per_s
-        / (activation_bytes_per_element * hbm_bytes_per_s * batch)
+    return limits_hbm_bound(
+        d_ff_read, all_gather_bytes_per_s, hbm_bytes_per_s, weight_bytes_per_param, activation_bytes_per_element, batch
     )
 
 
@@ -57,7 +57,7 @@ def gate_matmul_hbm_s(
 
     Source: scaling-book-applied-inference
     """
-    return d_model * d_ff_read * weight_bytes_per_param / (n_chips * hbm_bytes_per_s)
+    return limits_gate_hbm_s(d_model, d_ff_read, weight_bytes_per_param, n_chips, hbm_bytes_per_s)
 
 
 def routed_tokens(batch: Real, pipeline_stages: Real) -> Real:
@@ -92,7 +92,11 @@ def critical_batch(
     Pipeline stages work on a part of the batch each, and multiply it.
     Source: scaling-book-inference
     """
-    return flops_per_s / hbm_bytes_per_s * weight_bytes_per_param / 2 * experts_per_active * pipeline_stages
+    return (
+        limits_critical_batch(flops_per_s, hbm_bytes_per_s, weight_bytes_per_param)
+        * experts_per_active
+        * pipeline_stages
+    )
 
 
 def experts_per_active(n_experts: Real, n_active: Real) -> Real:

@@ -43,18 +43,18 @@ def kv_state_bytes(caches: tuple[Cache, ...]) -> float:
     return sum(cache.n_layers * cache.state_bytes for cache in caches)
 
 
+def cache_bytes(cache: Cache, tokens: Real, kv_bytes_per_element: Real) -> Real:
+    """Bytes of one kind of cache over its layers, of one sequence of so many tokens, once. [B]"""
+    return cache.n_layers * (
+        (cache.elements_per_token * kv_bytes_per_element + cache.other_bytes_per_token)
+        * np.minimum(tokens, cache.window)
+        + cache.state_bytes
+    )
+
+
 def kv_bytes_per_sequence(caches: tuple[Cache, ...], capacity_context_tokens: Real, kv_bytes_per_element: Real) -> Real:
     """Bytes that one sequence at its longest takes on the chips together, copies on several ranks included. [B]"""
-    return sum(
-        cache.n_layers
-        * cache.copies
-        * (
-            (cache.elements_per_token * kv_bytes_per_element + cache.other_bytes_per_token)
-            * np.minimum(capacity_context_tokens, cache.window)
-            + cache.state_bytes
-        )
-        for cache in caches
-    )
+    return sum(cache.copies * cache_bytes(cache, capacity_context_tokens, kv_bytes_per_element) for cache in caches)
 
 
 def kv_copies(kv_bytes_per_sequence: Real, kv_one_copy_bytes: Real) -> Real:
@@ -64,15 +64,7 @@ def kv_copies(kv_bytes_per_sequence: Real, kv_one_copy_bytes: Real) -> Real:
 
 def kv_one_copy_bytes(caches: tuple[Cache, ...], capacity_context_tokens: Real, kv_bytes_per_element: Real) -> Real:
     """Bytes of one sequence at its longest, each element once. [B]"""
-    return sum(
-        cache.n_layers
-        * (
-            (cache.elements_per_token * kv_bytes_per_element + cache.other_bytes_per_token)
-            * np.minimum(capacity_context_tokens, cache.window)
-            + cache.state_bytes
-        )
-        for cache in caches
-    )
+    return sum(cache_bytes(cache, capacity_context_tokens, kv_bytes_per_element) for cache in caches)
 
 
 def kv_read_bytes_per_sequence(caches: tuple[Cache, ...], context_tokens: Real, kv_bytes_per_element: Real) -> Real:
@@ -134,15 +126,7 @@ def prefill_attention_flops(caches: tuple[Cache, ...], prompt_tokens: Real) -> R
 
 def handoff_bytes(caches: tuple[Cache, ...], prompt_tokens: Real, kv_bytes_per_element: Real) -> Real:
     """Bytes of the prompt's cache that go from prefill to decode, one copy. [B]"""
-    return sum(
-        cache.n_layers
-        * (
-            (cache.elements_per_token * kv_bytes_per_element + cache.other_bytes_per_token)
-            * np.minimum(prompt_tokens, cache.window)
-            + cache.state_bytes
-        )
-        for cache in caches
-    )
+    return sum(cache_bytes(cache, prompt_tokens, kv_bytes_per_element) for cache in caches)
 
 
 def max_context_tokens(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.costs.layered_cache import attention_flops as layered_attention_flops
+from slicewise.costs.limits import critical_batch as limits_critical_batch
+from slicewise.costs.limits import gate_matmul_hbm_s as limits_gate_hbm_s
 from slicewise.costs.real import Real
 from slicewise.spec.arrays import Cache
 from slicewise.spec.ranks import HeldTensor
@@ -76,7 +78,7 @@ def critical_batch(flops_per_s: Real, hbm_bytes_per_s: Real, weight_bytes_per_pa
 
     Source: scaling-book-inference
     """
-    return flops_per_s / hbm_bytes_per_s * weight_bytes_per_param / 2 * batch_groups
+    return limits_critical_batch(flops_per_s, hbm_bytes_per_s, weight_bytes_per_param) * batch_groups
 
 
 def model_parallel_limit_hbm_bound(
@@ -109,4 +111,4 @@ def gate_matmul_hbm_s(
 
     Source: scaling-book-applied-inference
     """
-    return d_model * d_ff * weight_bytes_per_param / (tensor_ranks * hbm_bytes_per_s)
+    return limits_gate_hbm_s(d_model, d_ff, weight_bytes_per_param, tensor_ranks, hbm_bytes_per_s)

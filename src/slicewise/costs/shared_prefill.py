@@ -6,8 +6,9 @@ the prompts in flight.
 
 from __future__ import annotations
 
-import numpy as np
-
+from slicewise.costs.prefill import prefill_overlapped_s as plain_overlapped_s
+from slicewise.costs.prefill import prefill_roofline_s as plain_roofline_s
+from slicewise.costs.prefill import prefill_serial_s as plain_serial_s
 from slicewise.costs.real import Real
 
 
@@ -25,17 +26,17 @@ def prefill_busy_ici_s(prefill_ici_s: Real, prompts_in_flight: Real) -> Real:
 
 def prefill_roofline_s(prefill_flops_s: Real, prefill_param_load_s: Real) -> Real:
     """Prefill without a network, a prompt's share of the slice's time. [s]"""
-    return np.maximum(prefill_flops_s, prefill_param_load_s)
+    return plain_roofline_s(prefill_flops_s, prefill_param_load_s)
 
 
 def prefill_overlapped_s(prefill_flops_s: Real, prefill_param_load_s: Real, prefill_busy_ici_s: Real) -> Real:
     """Prefill whose collectives hide behind the FLOPs as far as they can. [s]"""
-    return np.maximum(np.maximum(prefill_flops_s, prefill_param_load_s), prefill_busy_ici_s)
+    return plain_overlapped_s(prefill_flops_s, prefill_param_load_s, prefill_busy_ici_s)
 
 
 def prefill_serial_s(prefill_flops_s: Real, prefill_param_load_s: Real, prefill_busy_ici_s: Real) -> Real:
     """Prefill whose collectives hide behind nothing. [s]"""
-    return np.maximum(prefill_flops_s, prefill_param_load_s) + prefill_busy_ici_s
+    return plain_serial_s(prefill_flops_s, prefill_param_load_s, prefill_busy_ici_s)
 
 
 def ttft_s(prefill_s: Real, prompts_in_flight: Real) -> Real:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from slicewise.costs.layered_cache import kv_bytes_per_sequence
 from slicewise.spec.arrays import MATMUL_ROLES, Cache, Tensor
 from slicewise.spec.held import ExpertGroup, most_bytes, segments
 from slicewise.spec.model import Model
@@ -40,16 +41,7 @@ class Holding:
 
     def sequence_bytes(self, kv_bytes_per_element: float, tokens: float) -> float:
         """What a sequence of so many tokens takes on all chips, as if every stage were as full. [B]"""
-        return sum(
-            cache.n_layers
-            * cache.copies
-            * (
-                (cache.elements_per_token * kv_bytes_per_element + cache.other_bytes_per_token)
-                * min(tokens, cache.window)
-                + cache.state_bytes
-            )
-            for cache in self.caches
-        )
+        return float(kv_bytes_per_sequence(self.caches, tokens, kv_bytes_per_element))
 
 
 def stored_weights(model: Model, precision: Precision) -> tuple[StoredTensor, ...]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from slicewise.costs.memory import LOGIT_BYTES
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.engine_record import BATCHED_TOKENS
 from slicewise.planner.engines import TPU_INFERENCE
 from slicewise.planner.record import record
-from slicewise.planner.reserve import DEFAULT_BATCHED_TOKENS, buffers, graphs, reserve
+from slicewise.planner.reserve import buffers, graphs, reserve
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT
 
 EXACT, ESTIMATE, RANGE = "exact", "estimate", "range"
@@ -106,7 +107,7 @@ def _kept_lines(deployment: Deployment) -> list[LedgerLine]:
 def _parts(deployment: Deployment, batched_tokens: int | None, *, is_counted: bool) -> list[LedgerLine]:
     """What the engine's share, or else the reserve outside the fraction, must hold."""
     ways = deployment.ranks.tp if deployment.ranks else deployment.slice.n_chips
-    tokens = batched_tokens or DEFAULT_BATCHED_TOKENS
+    tokens = batched_tokens or BATCHED_TOKENS
     model, width = deployment.model, float(deployment.inputs["activation_bytes_per_element"])
     pass_bytes = tokens * width * (2 * model.d_model + 2 * model.d_ff / ways)
     of = "of what it keeps: " if is_counted else "in reserve: "

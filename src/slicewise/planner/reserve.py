@@ -17,8 +17,6 @@ from slicewise.spec.ranks import Ranks
 from slicewise.units import parse
 
 MANY_RANKS = 8
-DEFAULT_BATCHED_TOKENS = 8192
-"""What vLLM batches at most by default on a card of 70 GB or more. [tokens]"""
 _LOGGED = {
     "most models": ("2 GiB", "6 GiB"),
     f"MoE models over {MANY_RANKS} tensor ranks": ("9 GiB", "11 GiB"),

@@ -41,11 +41,12 @@ _LEFT_OUT = {
     "step_batch_whole",
     "step_batch_ideal",
     "activation_bytes_per_sequence_neglected",
+    "attended_tokens",
+    "cache_bytes",
     "hbm_bytes_beside_reserve",
     "prefill_flops_book",
     "weight_bytes_as_stored",
     "window_tokens",
-    "attended_tokens",
 }
 """Formulas that serve a quantity of another name where a convention asks for them, or that other formulas call."""
 _NETWORK = (
