@@ -28,7 +28,7 @@ def plan_document(plan: Plan) -> Document:
     best = plan.recommended
     if best is None:
         return _refusal(plan)
-    blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_unranked(plan), *_numbers(best)]
+    blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_unranked(plan), *_numbers(plan, best)]
     if plan.fleet:
         blocks += _fleet(plan.fleet)
     blocks += [*_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
@@ -62,7 +62,7 @@ def _unranked(plan: Plan) -> list[Line]:
     return [Line(f"Note: {name} has no price and is not ranked; give --price {name}=USD.") for name in slices]
 
 
-def _numbers(best: Option) -> list[Block]:
+def _numbers(plan: Plan, best: Option) -> list[Block]:
     step = best.step
     terms = ", ".join(f"{words} {ms(getattr(step, name))}" for name, words in TERM_WORDS.items())
     cost = f"{usd(step.usd_per_million_output_tokens)} per million output tokens"
@@ -84,9 +84,17 @@ def _numbers(best: Option) -> list[Block]:
         *experts_lines(step),
         Line(
             f"While prefills run on the same chips a token waits {ms(best.tpot_shared_s)} on average"
-            " (`slicewise disaggregate` splits them)."
+            f"{_over_limit(plan, best)} (`slicewise disaggregate` splits them)."
         ),
     ]
+
+
+def _over_limit(plan: Plan, best: Option) -> str:
+    """Whether the TPOT limit holds for decode alone."""
+    limit_s = plan.question.limits.tpot_s
+    if limit_s is None or best.tpot_shared_s <= limit_s:
+        return ""
+    return f", over the TPOT limit of {show(limit_s, 's')}, which holds on servers that only decode"
 
 
 def _fleet(fleet: Fleet) -> list[Line]:
