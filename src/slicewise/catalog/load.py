@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from slicewise.catalog.hf import read_config
 from slicewise.catalog.hub import fetch, is_repo
 from slicewise.catalog.model_record import ModelRecord
 from slicewise.catalog.records import ChipRecord, PriceRecord, SourceRecord
@@ -137,6 +136,13 @@ def _config_path(text: str) -> Path | None:
     return None
 
 
+def _read_config(path: Path) -> Model:
+    """The model of a config.json, by readers that a name of the catalog does without: start-up is budgeted."""
+    from slicewise.catalog.hf import read_config  # noqa: PLC0415 - see above
+
+    return read_config(path)
+
+
 def load_model(name: str | Path | Model) -> Model:
     """A model by catalog name or alias, from a config.json or a folder that holds one, or from Hugging Face.
 
@@ -156,9 +162,9 @@ def load_model(name: str | Path | Model) -> Model:
             return catalog_model(known)
     path = _config_path(text)
     if path is not None:
-        return read_config(path)
+        return _read_config(path)
     if is_repo(text):
-        return replace(read_config(fetch(text)), name=text)
+        return replace(_read_config(fetch(text)), name=text)
     names = [n for known, others in model_aliases().items() for n in (known, *(a.lower() for a in others))]
     hint = "(or give the path of a config.json, or a Hugging Face id such as Qwen/Qwen3-8B)"
     raise UnknownNameError("model", text, names, hint)
