@@ -49,14 +49,23 @@ def sub_axes(axes: tuple[Axis, ...], n_chips: int) -> tuple[Axis, ...]:
     return _left(axes, math.prod(axis.length for axis in axes) // n_chips)
 
 
-def _left(axes: tuple[Axis, ...], ways: int) -> tuple[Axis, ...]:
-    """What is left of a torus that is split so many ways: as few axes cut as can be, then the fewest hops."""
+def head_split(axes: tuple[Axis, ...], ways: int) -> tuple[int, ...]:
+    """How many ways each axis of a torus is split: as few axes cut in two as can be, then the fewest hops left.
+
+    Raises:
+        ValueError: the axes cannot be split so many ways.
+    """
     splits = (
         split
         for split in itertools.product(*([d for d in range(1, a.length + 1) if a.length % d == 0] for a in axes))
         if math.prod(split) == ways
     )
-    return min((_batch_axes(axes, split) for split in splits), key=_cost)[1]
+    return min(splits, key=lambda split: _cost(_batch_axes(axes, split)))
+
+
+def _left(axes: tuple[Axis, ...], ways: int) -> tuple[Axis, ...]:
+    """What is left of a torus that is split so many ways."""
+    return _batch_axes(axes, head_split(axes, ways))[1]
 
 
 def _batch_axes(axes: tuple[Axis, ...], split: tuple[int, ...]) -> tuple[int, tuple[Axis, ...]]:
