@@ -43,6 +43,7 @@ _SCALES: dict[str, dict[str, float]] = {
     "B": _byte_scales(),
     "B/s": _byte_scales("/s"),
     "FLOP/s": {f"{p}{u}": s for p, s in _SI.items() for u in ("FLOP/s", "FLOPS", "FLOPs", "OP/s", "OPS")},
+    "Hz": {f"{p}Hz": s for p, s in _SI.items()},
     "USD": {"USD": 1.0, "$": 1.0},
     "params": {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "b": 1e9, "T": 1e12},
     "request/s": {"/s": 1.0, "rps": 1.0, "req/s": 1.0, "request/s": 1.0},
@@ -57,6 +58,7 @@ _EXAMPLES = {
     "B": "16GB or 15.75GiB",
     "B/s": "820GB/s or 400Gb/s",
     "FLOP/s": "197TFLOP/s",
+    "Hz": "1.5GHz",
     "USD": "1.2",
     "params": "70e9 or 70B",
     "request/s": "10",
@@ -71,7 +73,7 @@ _HUGE = 1e30
 _MOST = 10**12
 """No count of tokens, sequences or chips comes near."""
 _SHORT = 5
-_NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s")
+_NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s", "Hz")
 _NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 """Commas only where they part thousands: 2,048 is a number, 15,5 and 2048,4096 are not."""
 _QUANTITY = re.compile(rf"^\s*\$?\s*({_NUMBER})(?![\d,.])\s*(.*?)\s*$", re.ASCII)
@@ -189,6 +191,7 @@ _TB_FROM_BYTES = 10e12
 _STEPS: dict[str, list[tuple[float, str]]] = {
     "s": [(1.0, "s"), (MS, "ms"), (US, "µs"), (1e-9, "ns")],
     "B": [(1e15, "PB"), (1e12, "TB"), (GB, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")],
+    "Hz": [(1e9, "GHz"), (1e6, "MHz"), (1.0, "Hz")],
     "B/s": [(1e12, "TB/s"), (GB, "GB/s"), (1e6, "MB/s"), (1.0, "B/s")],
     "FLOP": [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP")],
     "FLOP/s": [(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1.0, "FLOP/s")],

@@ -38,7 +38,7 @@ def test_models_are_found_by_name_and_alias_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("name", "hbm", "usable_gib", "hbm_rate", "bf16", "int8", "link"),
     [
-        ("v4", 32e9, None, 1.2e12, 2.75e14, 2.75e14, 4.5e10),
+        ("v4", 32e9, 2 * 15.25, 1.2e12, 2.75e14, 2.75e14, 4.5e10),
         ("v5e", 16e9, 15.75, 8.2e11, 1.97e14, 3.94e14, 4.5e10),
         ("v5p", 96e9, 95.74, 2.8e12, 4.59e14, 9.18e14, 9.0e10),
         ("v6e", 32e9, 31.25, 1.6e12, 9.20e14, 1.84e15, 9.0e10),

@@ -37,9 +37,9 @@ def test_a_missing_key_is_refused() -> None:
 
 
 def test_usable_memory_falls_back_to_the_nominal_and_says_so() -> None:
-    v4 = chips()["v4"]
-    assert v4.usable_hbm_bytes == v4.hbm_bytes == 32e9
-    assert "not known" in v4.provenance["usable_hbm_bytes"].note
+    b200 = chips()["b200"]
+    assert b200.usable_hbm_bytes == b200.hbm_bytes == 192e9
+    assert "not known" in b200.provenance["usable_hbm_bytes"].note
 
 
 def test_a_gpus_share_of_the_network_is_that_of_its_node() -> None:

@@ -10,11 +10,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from slicewise.catalog.layer_list import unfold
 from slicewise.catalog.model_record import FEED_FORWARDS, MIXERS, ModelRecord
-from slicewise.catalog.records import ChipRecord, PriceRecord, SourceRecord
+from slicewise.catalog.records import ChipRecord, MeasuredStepRecord, PriceRecord, SourceRecord
 from slicewise.errors import CatalogError
 
 _RECORDS: dict[str, type] = {
     "chips.toml": ChipRecord,
+    "measured.toml": MeasuredStepRecord,
     "models": ModelRecord,
     "prices.toml": PriceRecord,
     "sources.toml": SourceRecord,

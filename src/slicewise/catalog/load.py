@@ -12,9 +12,10 @@ from typing import Any
 
 from slicewise.catalog.hub import fetch, is_repo
 from slicewise.catalog.model_record import ModelRecord
-from slicewise.catalog.records import ChipRecord, PriceRecord, SourceRecord
+from slicewise.catalog.records import ChipRecord, MeasuredStepRecord, PriceRecord, SourceRecord
 from slicewise.errors import CatalogError, InputError, SlicewiseError, UnknownNameError
 from slicewise.spec.chip import Chip, Price
+from slicewise.spec.measured import MeasuredStep
 from slicewise.spec.model import Model
 from slicewise.spec.provenance import Provenance, Source
 
@@ -43,6 +44,12 @@ def prices() -> dict[str, tuple[Price, ...]]:
         record = PriceRecord(**entry)
         found.setdefault(record.chip, []).append(record.to_spec(sources()))
     return {chip: tuple(quotes) for chip, quotes in found.items()}
+
+
+@cache
+def measured_steps() -> tuple[MeasuredStep, ...]:
+    """Decode steps that were published."""
+    return tuple(MeasuredStepRecord(**entry).to_spec(sources()) for entry in read_data("measured.toml")["step"])
 
 
 @cache

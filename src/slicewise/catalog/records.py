@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from slicewise.spec.chip import Chip, Price
+from slicewise.spec.measured import MeasuredStep
 from slicewise.spec.provenance import Provenance, Source
 from slicewise.units import parse
 
@@ -26,8 +27,8 @@ _RATE_UNITS = {
     "B/s": "B/s",
     "GB/s": "B/s",
 }
-_QUANTITIES = ("hbm", "usable_hbm", "hbm_bandwidth", "link", "hop", "dcn", "node")
-_BASE_UNIT = {**_RATE_UNITS, "GB": "B", "GiB": "B", "us": "s"}
+_QUANTITIES = ("hbm", "usable_hbm", "hbm_bandwidth", "link", "hop", "dcn", "node", "clock")
+_BASE_UNIT = {**_RATE_UNITS, "GB": "B", "GiB": "B", "us": "s", "GHz": "Hz"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ class ChipRecord:
     hop: Quantity
     dcn: Quantity | None = None
     node: Quantity | None = None
+    clock: Quantity | None = None
     wrap: str = "never"
     cores_in_name: int = 1
     devices_per_chip: int = 1
@@ -120,6 +122,8 @@ class ChipRecord:
                 source=sources[self.hbm.source],
                 note="what the engine can use of it is not known here",
             )
+        if self.clock:
+            facts["clock_hz"] = self.clock.provenance(sources)
         dcn = self.dcn.base if self.dcn else None
         if self.dcn:
             facts["dcn_bytes_per_s"] = self.dcn.provenance(sources)
@@ -145,6 +149,7 @@ class ChipRecord:
             dcn_bytes_per_s=dcn,
             domain_chips=self.domain_chips,
             node_bytes_per_s=self.node.base if self.node else None,
+            clock_hz=self.clock.base if self.clock else None,
             cores_in_name=self.cores_in_name,
             devices_per_chip=self.devices_per_chip,
             chips_per_host=self.chips_per_host,
@@ -178,5 +183,35 @@ class PriceRecord:
             tier=self.tier,
             date=self.date,
             region=self.region,
+            provenance=Provenance(printed=printed, source=sources[self.source]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredStepRecord:
+    """One published decode step of measured.toml, as its source prints it."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = _STRICT
+
+    model: str
+    slice: str
+    weights: str
+    kv: str
+    batch: int
+    context: int
+    tokens_per_s_per_sequence: float
+    source: str
+
+    def to_spec(self, sources: Sources) -> MeasuredStep:
+        """The step with its source."""
+        printed = f"{self.tokens_per_s_per_sequence:g} tokens/s a sequence"
+        return MeasuredStep(
+            model=self.model,
+            slice=self.slice,
+            weights=self.weights,
+            kv=self.kv,
+            batch=self.batch,
+            context_tokens=self.context,
+            step_s=1 / self.tokens_per_s_per_sequence,
             provenance=Provenance(printed=printed, source=sources[self.source]),
         )
