@@ -9,16 +9,17 @@ VENV := .venv/.stamp-venv
 PACKAGE := .venv/.stamp-package
 TEST_TOOLS := .venv/.stamp-test
 LINT_TOOLS := .venv/.stamp-lint
+REFERENCE_TOOLS := .venv/.stamp-reference
 BENCHMARKS := $(sort $(wildcard benchmarks/[!_]*.py))
 
 .DEFAULT_GOAL := plan
-.PHONY: plan test check slow docs bench clean
+.PHONY: plan test check slow reference docs bench clean
 
 plan: $(PACKAGE)  ## the main job: plan a model
 	$(BIN)/slicewise plan llama-3-70b
 
-test: $(TEST_TOOLS)  ## all tests but the slow ones
-	$(BIN)/pytest -m "not slow"
+test: $(TEST_TOOLS)  ## all tests but those that take long
+	$(BIN)/pytest -n auto -m "not slow and not xla and not reference"
 
 check: $(LINT_TOOLS)  ## format, lint, types, import floors
 	$(BIN)/ruff format --check
@@ -26,15 +27,16 @@ check: $(LINT_TOOLS)  ## format, lint, types, import floors
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-slow: $(TEST_TOOLS)  ## the slow tests; having none is no failure (pytest's exit code 5)
-	@echo '$(BIN)/pytest -m slow'; \
-	status=0; $(BIN)/pytest -m slow || status=$$?; \
-	if [ $$status -eq 5 ]; then echo 'No slow tests were collected, which is fine.'; else exit $$status; fi
+slow: $(TEST_TOOLS)  ## the slow tests, and those that compile for TPU slices
+	$(BIN)/pytest -n auto -m "slow or xla"
 
-docs: $(PACKAGE)  ## write the generated pages again
+reference: $(REFERENCE_TOOLS)  ## the JAX programs against transformers, which needs torch
+	$(BIN)/pytest -m reference
+
+docs: $(TEST_TOOLS)  ## write the generated pages again
 	$(BIN)/python scripts/make_docs.py
 
-bench: $(PACKAGE)  ## run every script in benchmarks/
+bench: $(TEST_TOOLS)  ## run every script in benchmarks/
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove .venv and all that the tools left behind
@@ -52,9 +54,13 @@ $(PACKAGE): $(VENV) pyproject.toml
 	@touch $@
 
 $(TEST_TOOLS): $(PACKAGE)
-	$(PIP) install --group test
+	$(PIP) install --group test --editable '.[figures,verify]'
 	@touch $@
 
 $(LINT_TOOLS): $(PACKAGE)
 	$(PIP) install --group lint
+	@touch $@
+
+$(REFERENCE_TOOLS): $(TEST_TOOLS)
+	$(PIP) install --group reference
 	@touch $@

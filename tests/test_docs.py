@@ -49,7 +49,11 @@ def _prose(page: Path) -> str:
 # --- Freshness --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.name)
+ELSEWHERE = ("CONTRIBUTING.md", "verify.md")
+"""Pages without outputs, or with such as take minutes: .ci/run writes them again and looks for changes."""
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in ELSEWHERE], ids=lambda page: page.name)
 def test_page_is_what_make_docs_writes(page: Path) -> None:
     fresh = make_docs.formulas_page() if page.name == "formulas.md" else make_docs.with_outputs(_text(page))
     assert _text(page) == fresh, "run `make docs`, and read what it changed"
@@ -193,6 +197,8 @@ ASKED = {
     "cost": ["--slice", "v5e:4x4", "--tokens-per-s", "2000", "--api-price", "1"],
     "book": ["--question", "0.4"],
 }
+COMPILED = {"verify": ["llama-3.2-1b", "--slice", "v5e:2x2", "--context", "32768", "--max-batch", "--estimate"]}
+"""The same, for what needs the TPU's compiler."""
 
 
 def _json_of(words: list[str]) -> Any:
@@ -217,10 +223,11 @@ BELOW = (
     "rows", "workload", "slices", "fleet", "recommended", "what_ifs", "rejected_candidates", "lines", "engine", "log",
     "implied", "readings",
 )  # fmt: skip
+BELOW_COMPILED = ("rows", "memory", "collectives", "max_batch", "tried", "estimate", "parts", "largest")
 
 
-def _keys_of(command: str, asked: dict[str, list[str]] = ASKED) -> set[str]:
-    return _keys(_json_of([command, *asked[command]]), below=BELOW)
+def _keys_of(command: str, asked: dict[str, list[str]] = ASKED, below: tuple[str, ...] = BELOW) -> set[str]:
+    return _keys(_json_of([command, *asked[command]]), below=below)
 
 
 def _section(name: str) -> str:
@@ -235,6 +242,14 @@ def _section(name: str) -> str:
 def test_json_keys_are_documented(command: str) -> None:
     documented = set(re.findall(r"`(\w+)`", _section(command)))
     assert _keys_of(command) - documented == set()
+
+
+@pytest.mark.xla
+@pytest.mark.skipif(not make_docs.has_tpu_compiler(), reason="the TPU's compiler is not here")
+@pytest.mark.parametrize("command", COMPILED)
+def test_json_keys_of_a_compilation_are_documented(command: str) -> None:
+    documented = set(re.findall(r"`(\w+)`", _section(command)))
+    assert _keys_of(command, COMPILED, BELOW_COMPILED) - documented == set()
 
 
 @pytest.mark.parametrize("command", MORE)

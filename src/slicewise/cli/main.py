@@ -23,6 +23,7 @@ COMMANDS = {
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",
     "cost": "What a measured rate costs, and when owning beats paying for each token.",
+    "verify": "Compile the plan with the TPU's compiler, without a TPU.",
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
 }

@@ -140,6 +140,26 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "logged_kv_tokens": _option(
         "--logged-kv-tokens", metavar="N", help="The tokens that it logged: what they imply."
     ),
+    "verify_prefill": _option(
+        "--prefill", "prefill", is_flag=True, help="Compile the prefill of one prompt instead of a decode step."
+    ),
+    "find_max_batch": _option(
+        "--max-batch", "max_batch", is_flag=True, help="Find the largest batch that compiles, by bisection."
+    ),
+    "estimate": _option(
+        "--estimate", "estimate", is_flag=True,
+        help="Add up the compiler's own estimates of time; takes half a minute.",
+    ),
+    "clock": _option(
+        "--clock", metavar="RATE", help="Cycles a second of the chip, for --estimate: 1.75GHz.  [default: catalog's]"
+    ),
+    "compiler": _option(
+        "--compiler", metavar="NAME", help="tpu | cpu.  [default: the TPU's, where libtpu can be installed]"
+    ),
+    "hlo": _option(
+        "--hlo", metavar="FILE", type=click.Path(path_type=Path), help="Save the compiled program's text."
+    ),
+    "fresh": _option("--fresh", "fresh", is_flag=True, help="Compile even what was compiled before."),
     "view": _option("--view", metavar="WORD", help=f"{_words('view')}.  [default: overlapped]"),
     "book": _option("--book", is_flag=True, help="Chapter 8's conventions at once; also --params 70e9."),
     "out": _option(

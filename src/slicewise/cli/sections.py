@@ -13,6 +13,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "The engine's log": (
         "max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens",
     ),
+    "The compiler": ("prefill", "max_batch", "estimate", "clock", "compiler", "hlo", "fresh"),
     "How it is counted": (
         "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "book",
     ),

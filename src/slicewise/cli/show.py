@@ -45,7 +45,7 @@ def show_result(
     Raises:
         InputError: several forms were asked for at once.
     """
-    _one_form(as_json, as_md, as_csv)
+    one_form(as_json, as_md, as_csv)
     if explain is not None:
         show_derivation(result.explain("" if explain == HEADLINE else explain), as_json=as_json)
     else:
@@ -62,7 +62,7 @@ def show_data(
     Raises:
         InputError: several forms were asked for at once.
     """
-    _one_form(as_json, as_md, as_csv)
+    one_form(as_json, as_md, as_csv)
     if as_json:
         show_json(data)
     elif as_csv:
@@ -79,7 +79,12 @@ def show_data(
         print_document(document())
 
 
-def _one_form(*asked: bool) -> None:
+def one_form(*asked: bool) -> None:
+    """Refuse several forms at once: for those who want to know before the work is done.
+
+    Raises:
+        InputError: more than one was asked for.
+    """
     if sum(asked) > 1:
         raise InputError("--json, --md and --csv exclude each other; give one of them")
 
