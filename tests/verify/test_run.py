@@ -12,6 +12,7 @@ import pytest
 
 from slicewise.errors import InputError
 from slicewise.spec.model import Model
+from slicewise.verify import max_batch as max_batch_module
 from slicewise.verify import run as run_module
 from slicewise.verify.claims import Declared
 from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, Outcome
@@ -44,7 +45,8 @@ def compiler(
 
         monkeypatch.setattr(run_module, "find_compiler", lambda *_: found)
         monkeypatch.setattr(run_module, "run", answer)
-        monkeypatch.setattr(run_module, "run_best", answer)
+        for module in (run_module, max_batch_module):
+            monkeypatch.setattr(module, "run_best", answer)
         return jobs
 
     return make

@@ -8,41 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from slicewise.catalog.load import measured_steps
 from slicewise.errors import InputError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.flags import Quantity, positive
 from slicewise.planner.question import Flags, Question, ask
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import Step, step_of
-from slicewise.spec.measured import MeasuredStep
 from slicewise.spec.model import Model
-from slicewise.verify.claims import decode_claims, prefill_claims
-from slicewise.verify.estimate import Estimate, parts_of, scopes_of
-from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, Outcome, run, run_best
-from slicewise.verify.largest import largest
-from slicewise.verify.reading import Reading
-from slicewise.verify.rows import compare
+from slicewise.verify.answer import answer
+from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, run, run_best
+from slicewise.verify.max_batch import find_max_batch
 from slicewise.verify.toolchain import find_compiler
-from slicewise.verify.verification import MaxBatch, Tried, Verification
+from slicewise.verify.verification import Verification
 
-PROGRAM = (
-    "The program is that of the LLaMA family as it would run, every array of it declared; it multiplies in the compute"
-    " dtype and adds up in float32. Norms, rotary embedding and SiLU are LLaMA's."
-)
-LAYERS = {
-    LOOP: "The layers are a loop over stacked arrays, which compiles in seconds.",
-    WRITTEN_OUT: "The layers are written out one after the other.",
-}
-OF_THE_CPU = (
-    "Collectives, FLOPs and argument bytes are those of the same program for as many devices of the CPU, whose compiler"
-    " pads nothing, and whose temporaries say nothing of a TPU's."
-)
-SCALES = (
-    "Narrow weights have a float32 scale a column, narrow caches a bf16 scale a token and head: lines of their own,"
-    " which --book leaves out."
-)
-NARROW = ("int8", "fp8", "int4")
 NO_REFUSAL = "--max-batch: only the TPU's compiler refuses what is too large"
 NOT_HERE = ("tp", "pp", "dp", "ep", "engine", "reserve", "kv_split")
 """Words of the planner that say how else a model may be laid out: the program knows one way."""
@@ -96,7 +74,7 @@ def verify(
         scaled=not deployment.conventions.book,
         compiler=found,
     )
-    most, outcome = _max_batch(base, fresh=fresh) if max_batch else (None, None)
+    most, outcome = find_max_batch(base, fresh=fresh) if max_batch else (None, None)
     if most and question.batch is None:
         base = replace(base, size=most.batch or most.tried[-1].batch)
         step = step_of(deployment, base.size)
@@ -104,7 +82,7 @@ def verify(
         outcome = run(base, place, fresh=fresh)
     elif place or not outcome or question.batch is not None:
         outcome = run_best(base, step.total_bytes_per_chip, place, fresh=fresh)
-    return _verified(base, outcome, step, most, clock_hz, place)
+    return answer(base, outcome, step, most, clock_hz, place)
 
 
 def planned(model: str | Path | Model, **words: Any) -> Step:
@@ -166,136 +144,3 @@ def _clock(deployment: Deployment, given: Quantity | None) -> float:
             f"--estimate: the clock of {deployment.slice.chip.name} is not known here; give --clock, such as 1.75GHz"
         )
     return known
-
-
-def _max_batch(base: Job, *, fresh: bool) -> tuple[MaxBatch, Outcome]:
-    """The largest batch, and what came of it: whole rounds of the batch's shards, as a program has room for.
-
-    Where not even one round fits, what came of that.
-    """
-    deployment = base.deployment
-    full = deployment.with_(conventions=replace(deployment.conventions, memory_fraction=1.0))
-    planned, shards = int(full.value("max_batch")), deployment.layout.batch_shards
-    tried: list[Tried] = []
-    outcomes: dict[int, Outcome] = {}
-
-    def fits(rounds: int) -> bool:
-        batch = rounds * shards
-        planned_bytes = float(full.value("total_bytes_per_chip", batch=batch))
-        outcomes[batch] = run_best(replace(base, form=LOOP, size=batch), planned_bytes, fresh=fresh)
-        reading = outcomes[batch].reading
-        devices = deployment.slice.chip.devices_per_chip
-        needed = reading.total_bytes if reading.fits else reading.refusal and reading.refusal.needed_bytes
-        tried.append(
-            Tried(
-                batch=batch,
-                fits=reading.fits,
-                needed_bytes_per_chip=needed * devices if needed else None,
-            )
-        )
-        return reading.fits
-
-    batch = largest(fits, -(-planned // shards)) * shards
-    return MaxBatch(batch=batch, plan_batch=planned, tried=tuple(tried)), outcomes[max(batch, shards)]
-
-
-def _verified(
-    job: Job, outcome: Outcome, step: Step, most: MaxBatch | None, clock_hz: float, hlo: Path | None
-) -> Verification:
-    deployment, reading = job.deployment, outcome.reading
-    slice_, chip = deployment.slice, deployment.slice.chip
-    if job.kind == "prefill":
-        claims = prefill_claims(deployment, outcome.declared)
-    else:
-        claims = decode_claims(deployment, outcome.declared, job.size)
-    judged = job.compiler.platform == "tpu"
-    refused = reading.refusal
-    available = (
-        refused.available_bytes * chip.devices_per_chip
-        if refused and refused.available_bytes
-        else chip.usable_hbm_bytes
-    )
-    needed = refused.needed_bytes if refused else reading.total_bytes
-    fits = reading.fits if judged else step.fits
-    return Verification(
-        model=step.model,
-        slice=slice_.name,
-        n_chips=slice_.n_chips,
-        program=job.kind,
-        form=reading.form,
-        batch=1 if job.kind == "prefill" else job.size,
-        context_tokens=job.size if job.kind == "prefill" else job.context,
-        weight_dtype=step.weight_dtype,
-        kv_dtype=step.kv_dtype,
-        compute_dtype=step.compute_dtype,
-        kv_head_shards=outcome.declared.head_shards,
-        kv_batch_shards=outcome.declared.batch_shards,
-        fits=fits,
-        plan_fits=step.fits,
-        reason=None if fits else (refused.message if refused else step.reason),
-        available_bytes_per_chip=available,
-        needed_bytes_per_chip=None if needed is None else needed * chip.devices_per_chip,
-        compiler=job.compiler.versions,
-        judged=judged,
-        compile_s=reading.compile_s,
-        was_kept=outcome.was_kept,
-        rows=compare(claims, reading, of_tpu=judged),
-        max_batch=most,
-        estimate=_estimate(job, reading, clock_hz) if clock_hz and reading.fits else None,
-        assumptions=_assumptions(job, reading, hlo),
-        step=step,
-        reading=reading,
-    )
-
-
-def _estimate(job: Job, reading: Reading, clock_hz: float) -> Estimate:
-    deployment = job.deployment
-    names = ("step_roofline_s", "step_overlapped_s", "ici_s")
-    timed = {name: float(value) for name, value in deployment.evaluate(names, batch=job.size).items()}
-    published = _published(job)
-    chip = deployment.slice.chip
-    return Estimate(
-        parts=parts_of(reading, clock_hz, chip.hbm_bytes_per_s / chip.devices_per_chip, timed["ici_s"]),
-        scopes=scopes_of(reading, clock_hz),
-        roofline_s=timed["step_roofline_s"],
-        overlapped_s=timed["step_overlapped_s"],
-        measured_s=published.step_s if published else None,
-        measured_where=published.provenance.document if published else "",
-        largest=tuple((each, each.cycles * each.count / clock_hz) for each in reading.largest),
-        clock_hz=clock_hz,
-    )
-
-
-def _published(job: Job) -> MeasuredStep | None:
-    """The published measurement of the very step, if there is one."""
-    deployment = job.deployment
-    same = (
-        deployment.model.name,
-        deployment.slice.name,
-        deployment.precision.weights,
-        deployment.precision.kv,
-        job.size,
-        job.context,
-    )
-    return next(
-        (
-            each
-            for each in measured_steps()
-            if (each.model, each.slice, each.weights, each.kv, each.batch, each.context_tokens) == same
-        ),
-        None,
-    )
-
-
-def _assumptions(job: Job, reading: Reading, hlo: Path | None) -> tuple[str, ...]:
-    deployment, told = job.deployment, [PROGRAM, LAYERS[reading.form]]
-    if job.compiler.platform != "tpu":
-        why = job.compiler.why_not_tpu or "the CPU's compiler was asked for"
-        told.append(f"No verdict of the TPU's compiler: {why}. {OF_THE_CPU}")
-    if job.scaled and {deployment.precision.weights, deployment.precision.kv} & set(NARROW):
-        told.append(SCALES)
-    if job.kind == "decode" and not deployment.workload.context_is_set:
-        told.append(f"The cache has room for {job.context:,} tokens a sequence, prompt plus output; all of it is read.")
-    if hlo and reading.refusal:
-        told.append(f"{hlo} was not written: the compiler made no program.")
-    return tuple(told)
