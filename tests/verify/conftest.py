@@ -1,6 +1,5 @@
-"""Shared by the tests of `verify`: a cache of their own, jax told that no TPU is here, and what a compiler may say."""
+"""Shared by the tests of `verify`: a cache of their own, and what a compiler may say."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +15,6 @@ from slicewise.spec.model import Model, dense_model
 from slicewise.spec.provenance import chosen
 from slicewise.verify.claims import Declared
 from slicewise.verify.reading import Exchange, Operation, Reading, Refusal
-from slicewise.verify.toolchain import ENVIRONMENT
-
-# jax reads some of these when it is imported, which tests of the programs do, too.
-for _name, _value in ENVIRONMENT.items():
-    os.environ.setdefault(_name, _value)
 
 REFUSAL = Refusal(needed_bytes=17e9, available_bytes=16e9, message="RESOURCE_EXHAUSTED: too large")
 

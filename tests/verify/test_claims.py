@@ -119,8 +119,8 @@ def test_norms_and_filled_up_matrices_are_reasons_in_bytes(
     declared = declared_of(line_bytes=lines, vector_bytes=norms)
     found = decode_claims(deployment_of("llama-3-70b", **INT8, context=S), declared, B)
     assert found.why["weights"] == (
-        f"norms are 16 bits wide and whole on every chip, {more:,.0f} B more; matrices that do not cut evenly are"
-        " filled up by 5,000 B; the rest is padding to whole tiles"
+        f"norms are whole on every chip, and none narrower than 16 bits: {more:,.0f} B more; matrices that do not cut"
+        " evenly are filled up: 5,000 B more"
     )
 
 
@@ -139,14 +139,15 @@ def test_room_beyond_the_batch_is_a_reason(
     deployment_of: Callable[..., Deployment], declared_of: Callable[..., Declared], batch: int, told: bool
 ) -> None:
     found = decode_claims(deployment_of("llama-3-70b", **INT8, context=S), declared_of(sequences=32), batch)
-    for name in ("gathers", "exchanges", "matmuls", "attention"):
-        assert ("room for 32 sequences, 31 in whole rounds of 2" in found.why[name]) == told
+    for name in ("KV cache", "gathers", "exchanges", "matmuls", "attention"):
+        assert ("32 rows, whole rounds of the 2 ways that the batch is cut, for 31" in found.why[name]) == told
 
 
 def test_devices_of_a_chip_exchange_too(
     deployment_of: Callable[..., Deployment], declared_of: Callable[..., Declared]
 ) -> None:
-    two = decode_claims(deployment_of("llama-3-70b", slice="tpu7x:2x2x4", context=S), declared_of(), B)
+    finer = declared_of(batch_shards=4)
+    two = decode_claims(deployment_of("llama-3-70b", slice="tpu7x:2x2x4", context=S), finer, B)
     one = decode_claims(deployment_of("llama-3-70b", slice="v5p:2x2x4", context=S), declared_of(), B)
     assert (two.devices_per_chip, one.devices_per_chip) == (2, 1)
     assert "the 2 devices of a chip exchange, too" in two.why["exchanges"]

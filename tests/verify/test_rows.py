@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slicewise.verify.claims import Claims
-from slicewise.verify.reading import Exchange, Reading, Refusal
-from slicewise.verify.rows import AGAIN, EQUAL, NOT_EXPLAINED, WIDENED, Row, compare
+from slicewise.verify.reading import Exchange, Held, Reading, Refusal
+from slicewise.verify.rows import AGAIN, EQUAL, FEWER, NOT_EXPLAINED, OF_THE_PROGRAM, WIDENED, Row, compare
 
 WHY = ("weights", "KV cache", "beside", "gathers", "exchanges", "matmuls", "attention")
 ALL, PART = "y × z", "z"
@@ -21,6 +21,8 @@ def claims_of(**words: Any) -> Claims:
         "n_layers": 2,
         "devices_per_chip": 1,
         "all_axes": "y",
+        "compute": "bf16",
+        "declared_bytes": {},
         "line_bytes": {"weights": 1000.0, "KV cache": 500.0},
         "beside": "logits and activations",
         "beside_bytes": 40.0,
@@ -87,14 +89,32 @@ def test_a_reason_is_given_exactly_where_figures_differ(off: float) -> None:
     for row in rows:
         assert row.ratio == pytest.approx(1.0 if row.name == "KV cache" else 1 + off)
         assert bool(row.why) == (abs(row.ratio - 1) > EQUAL)
-    assert {row.why for row in rows} - {""} in (set(), {f"for {name}" for name in WHY if name != "KV cache"})
+    told = {f"for {name}" for name in WHY if name not in ("KV cache", *(["beside"] if off < 0 else []))}
+    assert {row.why for row in rows} - {"", FEWER} in (set(), told)
 
 
-def test_scales_differ_by_their_tiles(reading_of: Callable[..., Reading]) -> None:
-    reading = reading_of(line_bytes={"weights": 1000.0, "KV cache": 500.0, "weight scales": 30.0})
-    claims = claims_of(line_bytes={"weights": 1000.0, "KV cache": 500.0, "weight scales": 20.0})
-    row = by_name(compare(claims, reading))["weight scales"]
-    assert (row.ratio, row.why) == (1.5, "padding to whole tiles")
+def test_scales_are_said_to_be_the_programs(reading_of: Callable[..., Reading]) -> None:
+    lines = {"weights": 1000.0, "KV cache": 500.0, "weight scales": 20.0}
+    rows = by_name(compare(claims_of(line_bytes=lines), reading_of(line_bytes=lines)))
+    assert (rows["weight scales"].ratio, rows["weight scales"].why) == (1.0, OF_THE_PROGRAM)
+    assert (rows["weights"].why, rows["all of it"].why) == ("", "with 20 B of scales")
+
+
+def test_what_tiles_fill_up_is_named_where_it_is_more_than_was_declared(reading_of: Callable[..., Reading]) -> None:
+    lines = {"weights": 1000.0, "KV cache": 640.0}
+    reading = reading_of(line_bytes=lines, filled={"KV cache": "96 to 128", "weights": "7 to 8"})
+    for declared, why in ((480.0, "for KV cache; tiles fill up 96 to 128"), (640.0, "for KV cache")):
+        claims = claims_of(declared_bytes={"weights": 1000.0, "KV cache": declared})
+        rows = by_name(compare(claims, reading))
+        assert (rows["weights"].why, rows["KV cache"].why) == ("", why)
+
+
+def test_the_largest_arrays_are_the_reason_of_a_large_rest(reading_of: Callable[..., Reading]) -> None:
+    held = tuple(Held(scope=scope, n_bytes=size) for scope, size in (("head", 30.0), ("mlp", 20.0), ("other", 10.0)))
+    row = by_name(compare(claims_of(beside_bytes=10.0, why={}), reading_of(held=held)))["logits and activations"]
+    assert row.why == "the largest arrays of a device: 30 B of head, 20 B of mlp"
+    less = by_name(compare(claims_of(beside_bytes=100.0, why={}), reading_of(held=held)))["logits and activations"]
+    assert less.why == FEWER
 
 
 def test_all_of_it_is_the_sum_of_its_parts(reading_of: Callable[..., Reading]) -> None:
@@ -135,6 +155,23 @@ def test_what_runs_over_a_part_of_the_mesh_is_compared_with_the_exchanges(readin
     gathers, exchanges = rows["a layer: 2 × AllReduce bf16 over y × z"], rows["a layer: 2 × AllToAll bf16 over z"]
     assert (gathers.plan, gathers.compiler, gathers.why) == (256.0, 256.0, "")
     assert (exchanges.plan, exchanges.compiler, exchanges.why) == (16.0, 20.0, "for exchanges")
+
+
+@pytest.mark.parametrize(("program", "kind"), [("decode", "all-to-all"), ("prefill", "all-gather")])
+def test_where_one_kv_head_is_shared_by_all_its_collectives_are_still_the_exchanges(
+    reading_of: Callable[..., Reading], program: str, kind: str
+) -> None:
+    found = (exchange("all-reduce", "z", 64.0, 4), exchange(kind, "z", 10.0, 4, "attention"))
+    claims = claims_of(all_axes="z", gather_bytes=256.0, exchange_bytes=20.0)
+    rows = [row for row in compare(claims, reading_of(program=program, exchanges=found)) if row.part == "collectives"]
+    assert [(row.plan, row.compiler) for row in rows] == [(256.0, 256.0), (20.0, 20.0)]
+
+
+def test_numbers_of_16_bits_that_travel_in_pairs_are_said_to(reading_of: Callable[..., Reading]) -> None:
+    packed = replace(exchange("all-reduce", "y", 64.0, 2), dtype="u32")
+    assert "a layer: 1 × AllReduce u32 (two of 16 bits) over y" in by_name(
+        compare(claims_of(), reading_of(exchanges=(packed,)))
+    )
 
 
 def test_what_the_plan_claims_and_the_compiler_does_not_do_is_shown(reading_of: Callable[..., Reading]) -> None:
@@ -207,14 +244,22 @@ def test_the_cpus_temporaries_are_not_compared(reading_of: Callable[..., Reading
     ]
 
 
-@pytest.mark.parametrize(("n_bytes", "is_told"), [(64.0, False), (128.0, True)])
+@pytest.mark.parametrize(
+    ("n_bytes", "dtype", "compute", "is_told"),
+    [
+        (64.0, "f32", "bf16", False),
+        (128.0, "f32", "bf16", True),
+        (128.0, "bf16", "bf16", False),
+        (128.0, "f32", "fp32", False),
+    ],
+)
 def test_the_cpus_wider_numbers_are_a_reason_where_they_move_more(
-    reading_of: Callable[..., Reading], n_bytes: float, is_told: bool
+    reading_of: Callable[..., Reading], n_bytes: float, dtype: str, compute: str, is_told: bool
 ) -> None:
-    reading = reading_of(exchanges=(exchange("all-reduce", "y", n_bytes, 2),))
-    (row,) = [row for row in compare(claims_of(), reading, of_tpu=False) if row.part == "collectives"]
+    reading = reading_of(exchanges=(replace(exchange("all-reduce", "y", n_bytes, 2), dtype=dtype),))
+    rows = compare(claims_of(compute=compute), reading, of_tpu=False)
+    (row,) = [row for row in rows if row.part == "collectives"]
     assert (WIDENED in row.why) == is_told
-    assert WIDENED not in " ".join(row.why for row in compare(claims_of(), reading))
 
 
 # -- refusals --------------------------------------------------------------------------------------------------------

@@ -103,17 +103,17 @@ def test_other_code_or_another_format_makes_another_key(monkeypatch: pytest.Monk
 def test_the_code_is_that_of_the_programs_and_of_what_reads_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for package in ("program", "verify"):
+    for package in ("spec", "program", "verify"):
         (tmp_path / package).mkdir()
         (tmp_path / package / "one.py").write_text("x = 1\n", encoding="utf-8")
     monkeypatch.setattr(store, "files", lambda name: tmp_path / name.rpartition(".")[2])
     digests = [store._code()]
-    for package in ("program", "verify"):
+    for package in ("spec", "program", "verify"):
         (tmp_path / package / "one.py").write_text("x = 2\n", encoding="utf-8")
         digests.append(store._code())
     (tmp_path / "verify" / "one.py").rename(tmp_path / "verify" / "two.py")
     digests.append(store._code())
-    assert len(set(digests)) == 4
+    assert len(set(digests)) == 5
     (tmp_path / "verify" / "notes.txt").write_text("no code", encoding="utf-8")
     (tmp_path / "verify" / "__pycache__").mkdir()
     assert store._code() == digests[-1]

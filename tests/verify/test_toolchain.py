@@ -1,14 +1,13 @@
 """Which compiler is taken, and what is said where there is none."""
 
 import os
-import sys
 from collections.abc import Callable
 
 import pytest
 
 from slicewise.errors import InputError
 from slicewise.verify import toolchain
-from slicewise.verify.toolchain import ENVIRONMENT, find_compiler
+from slicewise.verify.toolchain import QUIET, find_compiler
 
 BOTH = {"jax": "0.10.2", "libtpu": "0.0.42.1"}
 Machine = Callable[..., None]
@@ -23,7 +22,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setattr(toolchain.platform, "system", lambda: system)
         monkeypatch.setattr(toolchain.platform, "machine", lambda: cpu)
         monkeypatch.setattr(os, "environ", environment)
-        monkeypatch.delitem(sys.modules, "jax", raising=False)
 
     return make
 
@@ -81,43 +79,30 @@ def test_an_unknown_compiler_is_refused(machine: Machine) -> None:
 # -- the environment -------------------------------------------------------------------------------------------------
 
 
-def test_the_environment_is_made_ready(machine: Machine) -> None:
+def test_the_compilers_process_is_told_that_no_tpu_is_here(machine: Machine) -> None:
     machine(BOTH)
-    find_compiler(None, 8)
-    assert dict(os.environ) == ENVIRONMENT
+    assert find_compiler(None, 8).environment == {**QUIET, "JAX_PLATFORMS": "cpu"}
+    assert dict(os.environ) == {}
 
 
-def test_what_the_user_set_stays(machine: Machine) -> None:
+def test_what_the_user_set_stays_but_for_the_platform(machine: Machine) -> None:
     machine(BOTH, TPU_MIN_LOG_LEVEL="0", JAX_PLATFORMS="tpu,cpu")
-    find_compiler(None, 8)
-    assert (os.environ["TPU_MIN_LOG_LEVEL"], os.environ["JAX_PLATFORMS"]) == ("0", "tpu,cpu")
-    assert os.environ["TPU_SKIP_MDS_QUERY"] == "1"
-
-
-def test_the_cpu_has_as_many_devices_as_the_slice(machine: Machine) -> None:
-    machine(BOTH)
-    find_compiler("cpu", 16)
-    assert os.environ["XLA_FLAGS"] == "--xla_force_host_platform_device_count=16"
+    environment = find_compiler(None, 8).environment
+    assert "TPU_MIN_LOG_LEVEL" not in environment
+    assert (environment["JAX_PLATFORMS"], environment["TPU_SKIP_MDS_QUERY"]) == ("cpu", "1")
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("--xla_dump_to=/tmp/x", "--xla_dump_to=/tmp/x --xla_force_host_platform_device_count=16"),
-        ("--xla_force_host_platform_device_count=4", "--xla_force_host_platform_device_count=4"),
+        ("", "--xla_force_host_platform_device_count=16"),
+        ("--xla_dump_to=x", "--xla_dump_to=x --xla_force_host_platform_device_count=16"),
+        ("--xla_force_host_platform_device_count=4", "--xla_force_host_platform_device_count=16"),
     ],
 )
-def test_flags_of_the_user_stay(machine: Machine, given: str, expected: str) -> None:
+def test_the_cpu_has_as_many_devices_as_the_slice(machine: Machine, given: str, expected: str) -> None:
     machine(BOTH, XLA_FLAGS=given)
-    find_compiler("cpu", 16)
-    assert os.environ["XLA_FLAGS"] == expected
-
-
-def test_a_jax_that_has_started_is_left_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine(BOTH)
-    monkeypatch.setitem(sys.modules, "jax", toolchain)
-    find_compiler("cpu", 16)
-    assert "XLA_FLAGS" not in os.environ
+    assert find_compiler("cpu", 16).environment["XLA_FLAGS"] == expected
 
 
 def test_versions_are_those_that_are_installed() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 from slicewise.catalog.load import measured_steps
 from slicewise.planner.step import Step
 from slicewise.spec.measured import MeasuredStep
 from slicewise.verify.claims import decode_claims, prefill_claims
 from slicewise.verify.estimate import Estimate, parts_of, scopes_of
-from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, Outcome
+from slicewise.verify.job import LOOP, Job, Outcome
 from slicewise.verify.reading import Reading
 from slicewise.verify.rows import compare
 from slicewise.verify.verification import MaxBatch, Verification
@@ -18,10 +18,8 @@ PROGRAM = (
     "The program is that of the LLaMA family as it would run, every array of it declared; it multiplies in the compute"
     " dtype and adds up in float32. Norms, rotary embedding and SiLU are LLaMA's."
 )
-LAYERS = {
-    LOOP: "The layers are a loop over stacked arrays, which compiles in seconds.",
-    WRITTEN_OUT: "The layers are written out one after the other.",
-}
+LOOP_OF_LAYERS = "The layers are a loop over stacked arrays, which compiles in seconds."
+WRITTEN = "The layers are written out one after the other"
 OF_THE_CPU = (
     "Collectives, FLOPs and argument bytes are those of the same program for as many devices of the CPU, whose compiler"
     " pads nothing, and whose temporaries say nothing of a TPU's."
@@ -34,7 +32,7 @@ NARROW = ("int8", "fp8", "int4")
 
 
 def answer(
-    job: Job, outcome: Outcome, step: Step, most: MaxBatch | None, clock_hz: float, hlo: Path | None
+    job: Job, outcome: Outcome, step: Step, most: MaxBatch | None, clock_hz: float, told: Sequence[str]
 ) -> Verification:
     """The answer.
 
@@ -44,7 +42,7 @@ def answer(
         step: the plan's step of the same size.
         most: the largest batch, where it was asked for.
         clock_hz: cycles a second; 0 where no estimate was asked for. [Hz]
-        hlo: where the program's text was to be saved.
+        told: further sentences on what was assumed.
     """
     deployment, reading = job.deployment, outcome.reading
     slice_, chip = deployment.slice, deployment.slice.chip
@@ -81,12 +79,13 @@ def answer(
         needed_bytes_per_chip=None if needed is None else needed * chip.devices_per_chip,
         compiler=job.compiler.versions,
         judged=judged,
+        granted_bytes_per_chip=step.hbm_bytes / slice_.n_chips,
         compile_s=reading.compile_s,
         was_kept=outcome.was_kept,
         rows=compare(claims, reading, of_tpu=judged),
         max_batch=most,
         estimate=_estimate(job, reading, clock_hz) if clock_hz and reading.fits else None,
-        assumptions=_assumptions(job, reading, hlo),
+        assumptions=(*_assumptions(job, outcome), *told),
         step=step,
         reading=reading,
     )
@@ -131,8 +130,17 @@ def _published(job: Job) -> MeasuredStep | None:
     )
 
 
-def _assumptions(job: Job, reading: Reading, hlo: Path | None) -> tuple[str, ...]:
-    deployment, told = job.deployment, [PROGRAM, LAYERS[reading.form]]
+def _assumptions(job: Job, outcome: Outcome) -> tuple[str, ...]:
+    deployment, reading, told = job.deployment, outcome.reading, [PROGRAM]
+    if reading.form == LOOP:
+        told.append(LOOP_OF_LAYERS)
+    else:
+        told.append(f"{WRITTEN}: {outcome.why_written_out}." if outcome.why_written_out else f"{WRITTEN}.")
+    devices = deployment.slice.chip.devices_per_chip
+    if devices > 1:
+        told.append(f"To the compiler a chip is {devices} devices: the mesh counts them, the rows add those of a chip.")
+    if reading.unknown_loops:
+        told.append(f"{reading.unknown_loops} loops do not say how often they turn, and count once.")
     if job.compiler.platform != "tpu":
         why = job.compiler.why_not_tpu or "the CPU's compiler was asked for"
         told.append(f"No verdict of the TPU's compiler: {why}. {OF_THE_CPU}")
@@ -140,6 +148,4 @@ def _assumptions(job: Job, reading: Reading, hlo: Path | None) -> tuple[str, ...
         told.append(SCALES)
     if job.kind == "decode" and not deployment.workload.context_is_set:
         told.append(f"The cache has room for {job.context:,} tokens a sequence, prompt plus output; all of it is read.")
-    if hlo and reading.refusal:
-        told.append(f"{hlo} was not written: the compiler made no program.")
     return tuple(told)

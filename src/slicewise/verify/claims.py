@@ -47,7 +47,9 @@ class Claims:
     Attributes:
         devices_per_chip: programs are compiled for devices, and a chip may have several.
         all_axes: the mesh axes longer than 1, as the compiler's collectives name them.
+        compute: dtype of activations.
         line_bytes: bytes of weights, cache and their scales. [B]
+        declared_bytes: the same as the program declares them, before tiles fill anything up. [B]
         beside: what else the plan counts, in words.
         beside_bytes: its bytes. [B]
         gather_bytes: bytes of a layer's AllGathers and ReduceScatters. [B]
@@ -60,7 +62,9 @@ class Claims:
     n_layers: int
     devices_per_chip: int
     all_axes: str
+    compute: str
     line_bytes: Mapping[str, float]
+    declared_bytes: Mapping[str, float]
     beside: str
     beside_bytes: float
     gather_bytes: float
@@ -74,6 +78,11 @@ class Claims:
         """All that the plan counts. [B]"""
         return sum(self.line_bytes.values()) + self.beside_bytes
 
+    @property
+    def scale_bytes(self) -> float:
+        """What of it the plan's own ledger does not have: the program's scales. [B]"""
+        return sum(size for line, size in self.line_bytes.items() if line.endswith("scales"))
+
 
 def decode_claims(deployment: Deployment, declared: Declared, batch: int) -> Claims:
     """The plan's claims of a decode step."""
@@ -81,16 +90,20 @@ def decode_claims(deployment: Deployment, declared: Declared, batch: int) -> Cla
     names = ("weight_bytes", "kv_bytes", "activation_bytes", "matmul_flops", "attention_flops")
     of_chip = {name: float(value) / n_chips for name, value in deployment.evaluate(names, batch=batch).items()}
     moved, devices = _moved(deployment, batch), deployment.slice.chip.devices_per_chip
-    filled = (
-        f"room for {declared.sequences:,} sequences, {batch:,} in whole rounds of {declared.batch_shards}"
+    rows = (
+        f"the program has {declared.sequences:,} rows, whole rounds of the {declared.batch_shards} ways that the batch"
+        f" is cut, for {batch:,}"
         if declared.sequences != batch
         else ""
     )
+    finer = declared.batch_shards != deployment.layout.batch_shards
     return Claims(
         n_layers=deployment.model.n_layers,
         devices_per_chip=devices,
         all_axes=declared.all_axes,
+        compute=deployment.precision.compute,
         line_bytes={WEIGHTS: of_chip["weight_bytes"], CACHE: of_chip["kv_bytes"], **_scales(declared)},
+        declared_bytes=declared.line_bytes,
         beside="logits and activations",
         beside_bytes=of_chip["activation_bytes"],
         gather_bytes=moved["all_gather_bytes"] * ALL_GATHERS_PER_LAYER if n_chips > 1 else 0.0,
@@ -99,32 +112,32 @@ def decode_claims(deployment: Deployment, declared: Declared, batch: int) -> Cla
         attention_flops=of_chip["attention_flops"],
         why={
             WEIGHTS: _why_weights(deployment, declared, of_chip["weight_bytes"]),
-            CACHE: "padding to whole tiles",
-            "beside": "logits, and what of the rest does not fit vector memory (VMEM)",
-            "gathers": filled,
+            CACHE: rows,
+            "gathers": rows,
             "exchanges": sentences(
-                f"the {devices} devices of a chip exchange, too" if devices > 1 else "",
+                f"the {devices} devices of a chip exchange, too" if finer else "",
                 "new keys and values change places with the queries: 2 K / N more in the first AllToAll",
-                filled,
+                rows,
             ),
-            "matmuls": sentences(_given(deployment), filled),
-            "attention": filled,
+            "attention": rows,
+            "matmuls": sentences(rows, _why_matmuls(deployment, declared, of_chip["weight_bytes"])),
         },
     )
 
 
 def prefill_claims(deployment: Deployment, declared: Declared) -> Claims:
     """The plan's claims of one prompt's prefill."""
-    n_chips, workload = deployment.slice.n_chips, deployment.workload
+    n_chips = deployment.slice.n_chips
     names = ("weight_bytes", "prefill_matmul_flops", "prefill_attention_flops", "prefill_all_gather_bytes")
     found = {name: float(value) for name, value in deployment.evaluate(names, batch=1).items()}
-    blocks = -(-workload.prompt_tokens // declared.block_queries)
-    per_chip = float(deployment.value("weight_bytes", batch=1)) / n_chips
+    per_chip = found["weight_bytes"] / n_chips
     return Claims(
         n_layers=deployment.model.n_layers,
         devices_per_chip=deployment.slice.chip.devices_per_chip,
         all_axes=declared.all_axes,
+        compute=deployment.precision.compute,
         line_bytes={WEIGHTS: per_chip, **_scales(declared)},
+        declared_bytes=declared.line_bytes,
         beside="activations and the prompt's cache",
         beside_bytes=0.0,
         gather_bytes=found["prefill_all_gather_bytes"] * ALL_GATHERS_PER_LAYER if n_chips > 1 else 0.0,
@@ -133,13 +146,17 @@ def prefill_claims(deployment: Deployment, declared: Declared) -> Claims:
         attention_flops=found["prefill_attention_flops"] / n_chips,
         why={
             WEIGHTS: _why_weights(deployment, declared, per_chip),
-            "matmuls": _given(deployment),
-            "beside": "a plan leaves prefill's own memory to the share of HBM that it does not grant",
+            "beside": "the plan's ledger has no prefill",
             "exchanges": "chips that share a KV head gather its keys and values, which the plan leaves out",
-            "attention": f"{blocks} blocks of queries, each to all keys up to its end: (1 + 1 / {blocks}) of the plan's"
-            " half square",
+            "attention": _in_blocks(deployment.workload.prompt_tokens, declared.block_queries),
+            "matmuls": _why_matmuls(deployment, declared, per_chip),
         },
     )
+
+
+def sentences(*parts: str) -> str:
+    """Those that are not empty, as one."""
+    return "; ".join(part for part in parts if part)
 
 
 def _scales(declared: Declared) -> dict[str, float]:
@@ -154,22 +171,40 @@ def _moved(deployment: Deployment, batch: int) -> dict[str, float]:
 
 def _why_weights(deployment: Deployment, declared: Declared, planned: float) -> str:
     if deployment.params is not None:
-        return f"the plan takes the {deployment.params:,.0f} parameters that were given"
-    vectors = sum(tensor.size for tensor in weight_tensors(deployment.model) if tensor.role in ("norm", "bias"))
-    plan_vectors = vectors * BYTES_PER_ELEMENT[deployment.precision.weights] / deployment.slice.n_chips
-    more = declared.vector_bytes - plan_vectors
-    filled = declared.line_bytes[WEIGHTS] - planned - more
+        return _of_params(deployment.params)
+    more = declared.vector_bytes - _planned_vectors(deployment)
     return sentences(
-        f"norms are 16 bits wide and whole on every chip, {show(more, 'B')} more" if more >= 1 else "",
-        f"matrices that do not cut evenly are filled up by {show(filled, 'B')}" if filled >= 1 else "",
-        "the rest is padding to whole tiles",
+        f"norms are whole on every chip, and none narrower than 16 bits: {show(more, 'B')} more" if more >= 1 else "",
+        _filled_up(deployment, declared, planned),
     )
 
 
-def _given(deployment: Deployment) -> str:
-    return "" if deployment.params is None else "the plan's count of parameters was given"
+def _why_matmuls(deployment: Deployment, declared: Declared, planned: float) -> str:
+    if deployment.params is not None:
+        return _of_params(deployment.params)
+    return _filled_up(deployment, declared, planned)
 
 
-def sentences(*parts: str) -> str:
-    """Those that are not empty, as one."""
-    return "; ".join(part for part in parts if part)
+def _of_params(params: float) -> str:
+    return f"the plan takes the {params:,.0f} parameters that were given"
+
+
+def _filled_up(deployment: Deployment, declared: Declared, planned: float) -> str:
+    matrices = declared.line_bytes[WEIGHTS] - declared.vector_bytes
+    filled = matrices - (planned - _planned_vectors(deployment))
+    return f"matrices that do not cut evenly are filled up: {show(filled, 'B')} more" if filled >= 1 else ""
+
+
+def _planned_vectors(deployment: Deployment) -> float:
+    """Bytes of norms and biases of a chip as the plan counts them: in the weights' dtype, and shared out evenly. [B]"""
+    vectors = sum(tensor.size for tensor in weight_tensors(deployment.model) if tensor.role in ("norm", "bias"))
+    return vectors * BYTES_PER_ELEMENT[deployment.precision.weights] / deployment.slice.n_chips
+
+
+def _in_blocks(tokens: int, block: int) -> str:
+    """Why scores in blocks are more than half of a square."""
+    starts = range(0, tokens, block)
+    computed = sum((min(start + block, tokens) - start) * min(start + block, tokens) for start in starts)
+    factor = computed / (tokens * tokens / 2)
+    blocks = "one block of queries" if len(starts) == 1 else f"{len(starts)} blocks of queries"
+    return f"{blocks}, each to all keys up to its end: {factor:.4f} of the plan's half square"

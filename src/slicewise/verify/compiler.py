@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -15,15 +16,16 @@ from slicewise.program.arrays import Array
 from slicewise.program.build import Program
 from slicewise.program.decode import SCOPES
 from slicewise.verify.hlo import Module, parse, scope_of
-from slicewise.verify.hlo_arguments import argument_bytes
+from slicewise.verify.hlo_arguments import argument_bytes, filled_sides
+from slicewise.verify.hlo_buffers import buffers
 from slicewise.verify.hlo_collectives import Collective, collectives
 from slicewise.verify.hlo_flops import flops
 from slicewise.verify.hlo_work import Operation as Work
 from slicewise.verify.hlo_work import prefetch_bytes, work
-from slicewise.verify.reading import Exchange, Operation, Reading
+from slicewise.verify.reading import Exchange, Held, Operation, Reading
 from slicewise.verify.refusals import refusal
 
-N_LARGEST = 12
+N_LARGEST, N_HELD = 12, 4
 
 
 def compile_and_read(program: Program, form: str, compiler: str) -> tuple[Reading, str]:
@@ -63,10 +65,13 @@ def _read(program: Program, form: str, compiler: str, seconds: float, memory: An
         compiler=compiler,
         compile_s=seconds,
         line_bytes=_by_line(argument_bytes(module), program.arrays()),
+        filled=_filled(module, program.arrays()),
         argument_bytes=float(memory.argument_size_in_bytes),
         temporary_bytes=float(memory.temp_size_in_bytes),
         result_bytes=float(memory.output_size_in_bytes - memory.alias_size_in_bytes),
         peak_bytes=float(memory.peak_memory_in_bytes),
+        held=tuple(Held(scope=each.scope, n_bytes=each.n_bytes) for each in buffers(module, scope, N_HELD)),
+        unknown_loops=len(module.unknown_trip_count),
         exchanges=_exchanges(collectives(module), scope, dict(program.mesh.shape)),
         flops=flops(module, scope),
         cycles=_cycles(operations),
@@ -80,6 +85,21 @@ def _by_line(by_number: Mapping[int, float], arrays: list[Array]) -> dict[str, f
     found: dict[str, float] = {}
     for number, array in enumerate(arrays):
         found[array.line] = found.get(array.line, 0.0) + by_number.get(number, 0.0)
+    return found
+
+
+def _filled(module: Module, arrays: list[Array]) -> dict[str, str]:
+    """By line, what tiles fill up in that argument to which they add most."""
+    most: dict[str, float] = {}
+    found: dict[str, str] = {}
+    sizes, filled = argument_bytes(module), filled_sides(module)
+    for number, array in enumerate(arrays):
+        sides = filled.get(number)
+        share = math.prod(size / full for size, full in sides) if sides else 1.0
+        added = sizes.get(number, 0.0) * (1 - share)
+        if added > most.get(array.line, 0.0):
+            most[array.line] = added
+            found[array.line] = ", ".join(f"{size:,} to {full:,}" for size, full in sides or ())
     return found
 
 
@@ -104,7 +124,7 @@ def _axis(each: Collective, mesh: Mapping[str, int]) -> str:
     if each.group_size == heads * batch:
         return " × ".join(name for name, size in (("y", heads), ("z", batch)) if size > 1)
     group = sorted(each.groups[0])
-    return "z" if group[1] - group[0] == 1 and each.group_size == batch else "y"
+    return "z" if batch > 1 and group[1] - group[0] == 1 else "y"
 
 
 def _operations(found: Iterable[Work], module: Module) -> tuple[Operation, ...]:

@@ -1,18 +1,20 @@
-"""One program for one slice: declared, compiled or found in the store, and read."""
+"""One program for one slice: compiled, or found in the store; and the form of it that the compiler serves best."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import os
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slicewise.errors import InputError
 from slicewise.planner.deployment import Deployment
-from slicewise.verify.claims import Declared
-from slicewise.verify.quiet import at_work
+from slicewise.program.family import llama_of
+from slicewise.units import show
+from slicewise.verify.claims import CACHE, Declared
+from slicewise.verify.process import CompilerDiedError, compiled
 from slicewise.verify.reading import Reading, from_dict
+from slicewise.verify.recipe import Recipe
 from slicewise.verify.store import key_of, load, save
 from slicewise.verify.toolchain import Compiler
 
@@ -21,6 +23,9 @@ LOOP, WRITTEN_OUT = "loop", "written out"
 
 COPIES = 0.02
 """A loop whose temporaries are more than this share of its arguments holds copies of them."""
+
+FLAGS = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
+"""Variables that change what a compiler makes of a program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,25 @@ class Job:
         """Tokens that each sequence of the decode step may hold."""
         return math.ceil(self.deployment.workload.capacity_context_tokens)
 
+    def recipe(self) -> Recipe:
+        """The program, for the process that compiles it.
+
+        Raises:
+            InputError: the model is not of the family.
+        """
+        return Recipe(
+            kind=self.kind,
+            is_loop=self.form == LOOP,
+            llama=llama_of(self.deployment.model),
+            precision=self.deployment.precision,
+            slice_name=self.deployment.slice.name,
+            size=self.size,
+            context=self.context,
+            scaled=self.scaled,
+            platform=self.compiler.platform,
+            versions=self.compiler.versions,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -55,11 +79,19 @@ class Outcome:
 
     Attributes:
         was_kept: the reading was found in the store.
+        why_written_out: what was wrong with the loop, where that was tried first.
     """
 
     declared: Declared
     reading: Reading
     was_kept: bool
+    why_written_out: str = ""
+
+    @property
+    def needed_bytes(self) -> float:
+        """What the compiler says that a device has to hold; infinite where it does not say. [B]"""
+        refusal = self.reading.refusal
+        return self.reading.total_bytes if refusal is None else refusal.needed_bytes or math.inf
 
 
 def run(job: Job, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
@@ -72,50 +104,24 @@ def run(job: Job, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
 
     Raises:
         InputError: the model is not of the family, the slice cannot be compiled for, or the file cannot be written.
+        CompilerDiedError: the compiler did not survive it.
     """
-    # jax is an extra, and slow to load: only now is it sure to be there, and told what to be.
-    from slicewise.program.arrays import LINES, WEIGHTS  # noqa: PLC0415
-    from slicewise.program.attention import PROMPT_BLOCK  # noqa: PLC0415
-    from slicewise.verify.compiler import compile_and_read  # noqa: PLC0415
-
-    slice_ = job.deployment.slice
-    with at_work(f"Describing {slice_.name} to the compiler"):
-        program = _program(job)
-    mesh: Mapping[str, int] = program.mesh.shape
-    devices = slice_.chip.devices_per_chip
-    line_bytes, vector_bytes = dict.fromkeys(LINES, 0.0), 0.0
-    for array in program.arrays():
-        size = devices * array.bytes_per_device(mesh)
-        line_bytes[array.line] += size
-        vector_bytes += size if array.line == WEIGHTS and array.is_vector else 0.0
-    declared = Declared(
-        line_bytes=line_bytes,
-        vector_bytes=vector_bytes,
-        sequences=-(-job.size // mesh["z"]) * mesh["z"] if job.kind == "decode" else 1,
-        head_shards=mesh["y"],
-        batch_shards=mesh["z"],
-        block_queries=PROMPT_BLOCK,
-    )
-    arrays = [(array.shape, array.axes, array.dtype) for array in program.arrays()]
-    key = key_of(
-        [job.kind, job.form, slice_.name, dict(mesh), arrays, job.deployment.precision.compute, job.compiler.versions]
-    )
-    kept = None if fresh or hlo else _kept(key)
+    recipe = job.recipe()
+    key = key_of([asdict(recipe), [os.environ.get(name, "") for name in FLAGS]])
+    kept = None if fresh or hlo else _outcome(load(key), was_kept=True)
     if kept is not None:
-        return Outcome(declared=declared, reading=kept, was_kept=True)
-    with at_work(f"Compiling {job.kind} for {slice_.name}, {_size(job)}, layers {_in_words(job.form)}"):
-        reading, text = compile_and_read(program, job.form, job.compiler.versions)
-    save(key, reading.to_dict())
-    if hlo and reading.fits:
-        _write(hlo, text)
-    return Outcome(declared=declared, reading=reading, was_kept=False)
+        return kept
+    answer = compiled(recipe, _task(job), job.compiler.environment, hlo)
+    save(key, answer)
+    return Outcome(declared=Declared(**answer["declared"]), reading=from_dict(answer["reading"]), was_kept=False)
 
 
 def run_best(job: Job, plan_bytes: float, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
     """The program in the form that the compiler serves best: a loop, unless that costs copies.
 
-    For some chips the compiler turns stacked weights round before a loop, so that it needs their bytes twice. Where the
-    loop needs much beside its arguments, or is refused though the plan's bytes would fit, the layers are written out.
+    For some chips the compiler turns stacked weights round before a loop, or takes a layer's cache out of the stack, so
+    that it holds them twice. Where the loop does so, is refused though the plan's bytes would fit, or is too much for
+    the compiler, the layers are written out. A prompt's are so only where there is no loop: that takes minutes.
 
     Args:
         job: what to compile, as a loop.
@@ -125,60 +131,63 @@ def run_best(job: Job, plan_bytes: float, hlo: Path | None = None, *, fresh: boo
 
     Raises:
         InputError: as for `run`.
+        CompilerDiedError: the compiler survived neither form.
     """
-    outcome = run(job, hlo, fresh=fresh)
-    reading = outcome.reading
-    if job.kind == "prefill" or job.compiler.platform != "tpu":
-        return outcome
-    copies = reading.temporary_bytes > COPIES * reading.argument_bytes
-    room = job.deployment.slice.chip.usable_hbm_bytes
-    if (reading.fits and not copies) or (not reading.fits and plan_bytes > room):
-        return outcome
-    other = run(replace(job, form=WRITTEN_OUT), hlo, fresh=fresh)
-    serves = other.reading.fits and not (reading.fits and reading.total_bytes <= other.reading.total_bytes)
-    if serves:
-        return other
-    # Only a file has the other form's text by now.
-    return run(job, hlo) if hlo else outcome
-
-
-def _program(job: Job) -> Any:
-    from slicewise.program.build import decode_program, prefill_program  # noqa: PLC0415
-    from slicewise.program.family import llama_of  # noqa: PLC0415
-    from slicewise.verify.devices import cpu_devices, mesh_of, tpu_devices  # noqa: PLC0415
-
-    deployment = job.deployment
-    llama = llama_of(deployment.model)
-    devices = (tpu_devices if job.compiler.platform == "tpu" else cpu_devices)(deployment.slice)
-    mesh = mesh_of(deployment.slice, devices, llama.n_kv_heads)
-    loop = job.form == LOOP
-    if job.kind == "prefill":
-        return prefill_program(llama, deployment.precision, mesh, prompt_tokens=job.size, scaled=job.scaled, loop=loop)
-    return decode_program(
-        llama, deployment.precision, mesh, batch=job.size, context=job.context, scaled=job.scaled, loop=loop
-    )
-
-
-def _kept(key: str) -> Reading | None:
-    found = load(key)
+    loop: Outcome | None = None
     try:
-        return None if found is None else from_dict(found)
+        loop = run(job, hlo, fresh=fresh)
+        why = _against(loop, job, plan_bytes)
+    except CompilerDiedError as died:
+        why = "as a loop they are too much for the compiler"
+        if job.compiler.platform != "tpu":
+            raise died from None
+    if loop and not why:
+        return loop
+    try:
+        other = replace(run(replace(job, form=WRITTEN_OUT), hlo, fresh=fresh), why_written_out=why)
+    except CompilerDiedError:
+        if loop is None:
+            raise
+        return loop
+    if loop is None or (other.reading.fits, -other.needed_bytes) > (loop.reading.fits, -loop.needed_bytes):
+        return other
+    # The text that was saved is the other form's.
+    return run(job, hlo, fresh=True) if hlo and loop.reading.fits else loop
+
+
+def _against(loop: Outcome, job: Job, plan_bytes: float) -> str:
+    """What speaks against the loop; "" for nothing."""
+    reading = loop.reading
+    if job.compiler.platform != "tpu":
+        return ""
+    if reading.refusal:
+        would_fit = plan_bytes <= job.deployment.slice.chip.usable_hbm_bytes
+        return "as a loop the compiler refuses them" if would_fit else ""
+    if job.kind == "prefill":
+        return ""
+    # Half a layer's cache is its keys, or its values.
+    devices, layers = job.deployment.slice.chip.devices_per_chip, job.deployment.model.n_layers
+    of_layer = loop.declared.line_bytes[CACHE] / devices / layers / 2
+    copied = [each for each in reading.held if each.scope == "dot_product" and each.n_bytes >= of_layer]
+    if copied:
+        return f"a loop copies {show(copied[0].n_bytes, 'B')} of each layer's cache"
+    if reading.temporary_bytes > COPIES * reading.argument_bytes:
+        return f"a loop needs {show(reading.temporary_bytes, 'B')} beside its arguments"
+    return ""
+
+
+def _outcome(kept: dict[str, Any] | None, *, was_kept: bool) -> Outcome | None:
+    if not isinstance(kept, dict):
+        return None
+    try:
+        return Outcome(declared=Declared(**kept["declared"]), reading=from_dict(kept["reading"]), was_kept=was_kept)
     except (KeyError, TypeError):
         return None
 
 
-def _size(job: Job) -> str:
+def _task(job: Job) -> str:
+    size = f"{job.size:,} sequences of {job.context:,} tokens"
     if job.kind == "prefill":
-        return f"a prompt of {job.size:,} tokens"
-    return f"{job.size:,} sequences of {job.context:,} tokens"
-
-
-def _in_words(form: str) -> str:
-    return "as a loop" if form == LOOP else "written out, which takes a while"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--hlo {path}: cannot be written ({error.strerror}); give another place") from None
+        size = f"a prompt of {job.size:,} tokens"
+    layers = "as a loop" if job.form == LOOP else "written out, which takes a while"
+    return f"Compiling {job.kind} for {job.deployment.slice.name}, {size}, layers {layers}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from slicewise.verify.job import LOOP, Job, Outcome, run_best
@@ -19,26 +20,35 @@ def find_max_batch(base: Job, *, fresh: bool) -> tuple[MaxBatch, Outcome]:
         fresh: compile even what was compiled before.
     """
     deployment = base.deployment
-    full = deployment.with_(conventions=replace(deployment.conventions, memory_fraction=1.0))
+    conventions = replace(deployment.conventions, memory_fraction=1.0, hbm_bytes_per_chip=None)
+    full = deployment.with_(conventions=conventions)
+    chip = deployment.slice.chip
     planned, shards = int(full.value("max_batch")), deployment.layout.batch_shards
     tried: list[Tried] = []
     outcomes: dict[int, Outcome] = {}
 
     def fits(rounds: int) -> bool:
         batch = rounds * shards
+        if batch in outcomes:
+            return outcomes[batch].reading.fits
         planned_bytes = float(full.value("total_bytes_per_chip", batch=batch))
         outcomes[batch] = run_best(replace(base, form=LOOP, size=batch), planned_bytes, fresh=fresh)
-        reading = outcomes[batch].reading
-        devices = deployment.slice.chip.devices_per_chip
-        needed = reading.total_bytes if reading.fits else reading.refusal and reading.refusal.needed_bytes
+        reading, needed = outcomes[batch].reading, outcomes[batch].needed_bytes * chip.devices_per_chip
         tried.append(
             Tried(
                 batch=batch,
+                form=reading.form,
                 fits=reading.fits,
-                needed_bytes_per_chip=needed * devices if needed else None,
+                needed_bytes_per_chip=needed if math.isfinite(needed) else None,
             )
         )
         return reading.fits
 
-    batch = largest(fits, -(-planned // shards)) * shards
+    guess = max(-(-planned // shards), 1)
+    if not fits(guess):
+        # What tiles fill up shows in the first refusal: the next guess takes it along.
+        weights = float(full.value("weight_bytes")) / deployment.slice.n_chips
+        needed = outcomes[guess * shards].needed_bytes * chip.devices_per_chip
+        guess = max(int(guess * (chip.usable_hbm_bytes - weights) / (needed - weights)), 1)
+    batch = largest(fits, guess) * shards
     return MaxBatch(batch=batch, plan_batch=planned, tried=tuple(tried)), outcomes[max(batch, shards)]

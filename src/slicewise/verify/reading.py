@@ -48,6 +48,14 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An array that the program keeps in HBM beside its arguments: where it comes from, and its size. [B]"""
+
+    scope: str
+    n_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """A program that is too large. Bytes are None where the message has none."""
 
@@ -66,10 +74,13 @@ class Reading:
         compiler: its name and versions.
         compile_s: how long it took. [s]
         line_bytes: bytes of the arguments as the compiler lays them out, by ledger line. [B]
+        filled: sides of the largest argument of each line that tiles fill up, such as "96 to 128".
         argument_bytes: their sum as the compiler has it. [B]
         temporary_bytes: what it needs beside them. [B]
         result_bytes: results that do not take the place of an argument. [B]
         peak_bytes: the most that it holds at a time, as the compiler has it. [B]
+        held: the largest arrays that it keeps in HBM beside its arguments, the largest first.
+        unknown_loops: loops whose turns the text does not say, counted once.
         exchanges: the collectives.
         flops: FLOPs of matmuls and dot products by scope. [FLOP]
         cycles: the compiler's estimate by scope, of all operations.
@@ -84,10 +95,13 @@ class Reading:
     compiler: str
     compile_s: float
     line_bytes: Mapping[str, float] = field(default_factory=dict)
+    filled: Mapping[str, str] = field(default_factory=dict)
     argument_bytes: float = 0.0
     temporary_bytes: float = 0.0
     result_bytes: float = 0.0
     peak_bytes: float = 0.0
+    held: tuple[Held, ...] = ()
+    unknown_loops: int = 0
     exchanges: tuple[Exchange, ...] = ()
     flops: Mapping[str, float] = field(default_factory=dict)
     cycles: Mapping[str, float] = field(default_factory=dict)
@@ -120,6 +134,7 @@ def from_dict(kept: Mapping[str, Any]) -> Reading:
     """
     words = {f.name: kept[f.name] for f in fields(Reading)}
     words["exchanges"] = tuple(Exchange(**each) for each in kept["exchanges"])
+    words["held"] = tuple(Held(**each) for each in kept["held"])
     words["streamed"] = tuple(Operation(**each) for each in kept["streamed"])
     words["largest"] = tuple(Operation(**each) for each in kept["largest"])
     words["refusal"] = Refusal(**kept["refusal"]) if kept["refusal"] else None

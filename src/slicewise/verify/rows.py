@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from slicewise.units import show
 from slicewise.verify.claims import Claims, sentences
 from slicewise.verify.reading import Exchange, Reading
 
@@ -14,8 +15,12 @@ EQUAL = 5e-4
 """Ratios within this of 1 need no reason."""
 
 NOT_EXPLAINED = "not explained here; --hlo FILE saves the program"
-WIDENED = "the CPU's compiler widens bf16 to float32, twice the bytes"
+WIDENED = "the CPU's compiler widens 16 bits to float32, twice the bytes"
 AGAIN = "the compiler computes part of it again rather than keep it"
+FEWER = "fewer are kept at a time than the plan counts"
+OF_THE_PROGRAM = "the program's own; the plan's ledger has no such line"
+N_HELD = 2
+"""Arrays that the reason of a large rest names."""
 
 KINDS = {
     "all-gather": "AllGather",
@@ -25,6 +30,9 @@ KINDS = {
     "collective-permute": "CollectivePermute",
 }
 """Collectives by the compiler's names, and by the field's."""
+
+PACKED = {"u32": "u32 (two of 16 bits)"}
+"""What the compiler packs for the network, and how to read it."""
 
 LAYER_SCOPES = ("layers", "attention", "cache_write", "dot_product", "mlp")
 """Scopes that lie in the layers."""
@@ -73,22 +81,18 @@ def compare(claims: Claims, reading: Reading, *, of_tpu: bool = True) -> tuple[R
     if reading.refusal:
         return tuple(_refused(claims, reading))
     beside = _beside(claims, reading) if of_tpu else _arguments(claims, reading)
-    widened = "" if of_tpu else WIDENED
-    return (*_lines(claims, reading), *beside, *_collectives(claims, reading, widened), *_flops(claims, reading))
+    return (*_lines(claims, reading), *beside, *_collectives(claims, reading), *_flops(claims, reading))
 
 
 def _lines(claims: Claims, reading: Reading) -> Iterable[Row]:
-    devices = claims.devices_per_chip
     for line, planned in claims.line_bytes.items():
-        compiled = devices * reading.line_bytes.get(line, 0.0)
-        yield Row(
-            part="memory",
-            name=line,
-            unit="B",
-            plan=planned,
-            compiler=compiled,
-            why=_if_off(planned, compiled, claims.why.get(line, "padding to whole tiles")),
-        )
+        compiled = claims.devices_per_chip * reading.line_bytes.get(line, 0.0)
+        declared = claims.declared_bytes.get(line, planned)
+        is_filled = abs(compiled - declared) > EQUAL * declared
+        tiles = f"tiles fill up {reading.filled[line]}" if is_filled and line in reading.filled else ""
+        why = _if_off(planned, compiled, sentences(claims.why.get(line, ""), tiles))
+        own = OF_THE_PROGRAM if line.endswith("scales") else ""
+        yield Row(part="memory", name=line, unit="B", plan=planned, compiler=compiled, why=sentences(own, why))
 
 
 def _arguments(claims: Claims, reading: Reading) -> Iterable[Row]:
@@ -99,19 +103,21 @@ def _arguments(claims: Claims, reading: Reading) -> Iterable[Row]:
         unit="B",
         plan=sum(claims.line_bytes.values()),
         compiler=claims.devices_per_chip * compiled,
+        why=_with_scales(claims),
     )
 
 
 def _beside(claims: Claims, reading: Reading) -> Iterable[Row]:
     devices = claims.devices_per_chip
     beside = devices * (reading.temporary_bytes + reading.result_bytes + reading.line_bytes.get("inputs", 0.0))
+    why = FEWER if beside < claims.beside_bytes else sentences(claims.why.get("beside", ""), _held(reading))
     yield Row(
         part="memory",
         name=claims.beside,
         unit="B",
         plan=claims.beside_bytes,
         compiler=beside,
-        why=_if_off(claims.beside_bytes, beside, claims.why.get("beside", "")),
+        why=_if_off(claims.beside_bytes, beside, why),
     )
     yield Row(
         part="memory",
@@ -119,12 +125,23 @@ def _beside(claims: Claims, reading: Reading) -> Iterable[Row]:
         unit="B",
         plan=claims.total_bytes,
         compiler=devices * reading.total_bytes,
+        why=_with_scales(claims),
     )
+
+
+def _held(reading: Reading) -> str:
+    largest = ", ".join(f"{show(each.n_bytes, 'B')} of {each.scope}" for each in reading.held[:N_HELD])
+    return f"the largest arrays of a device: {largest}" if largest else ""
+
+
+def _with_scales(claims: Claims) -> str:
+    return f"with {show(claims.scale_bytes, 'B')} of scales" if claims.scale_bytes else ""
 
 
 def _refused(claims: Claims, reading: Reading) -> Iterable[Row]:
     for line, planned in claims.line_bytes.items():
-        yield Row(part="memory", name=line, unit="B", plan=planned, compiler=None)
+        own = OF_THE_PROGRAM if line.endswith("scales") else ""
+        yield Row(part="memory", name=line, unit="B", plan=planned, compiler=None, why=own)
     yield Row(part="memory", name=claims.beside, unit="B", plan=claims.beside_bytes, compiler=None)
     needed = reading.refusal.needed_bytes if reading.refusal else None
     yield Row(
@@ -133,98 +150,83 @@ def _refused(claims: Claims, reading: Reading) -> Iterable[Row]:
         unit="B",
         plan=claims.total_bytes,
         compiler=None if needed is None else claims.devices_per_chip * needed,
-        why="the compiler says only how much it needs in all"
-        + (", and a loop may hold copies of stacked weights" if reading.form == "loop" else ""),
+        why="all that the compiler says, with what tiles fill up, and with copies of what a loop stacks",
     )
 
 
-def _collectives(claims: Claims, reading: Reading, widened: str) -> Iterable[Row]:
-    """A layer's collectives as gathers: an AllReduce is a ReduceScatter and an AllGather."""
+def _collectives(claims: Claims, reading: Reading) -> Iterable[Row]:
+    """Bytes of collectives as gathers: an AllReduce is a ReduceScatter and an AllGather."""
     inside = [each for each in reading.exchanges if each.scope in LAYER_SCOPES]
-    whole = [each for each in inside if each.axis == claims.all_axes]
-    part = [each for each in inside if each.axis != claims.all_axes]
-    if whole or claims.gather_bytes:
-        moved = sum(_gathers(each) * each.n_bytes * each.count for each in whole) / claims.n_layers
-        yield Row(
-            part="collectives",
-            name=f"a layer: {_named(whole, claims.n_layers)}",
-            unit="B",
-            plan=claims.gather_bytes,
-            compiler=moved,
-            why=_if_off(claims.gather_bytes, moved, sentences(claims.why.get("gathers", ""), widened)),
-        )
-    if part or claims.exchange_bytes:
-        moved = sum(_gathers(each) * each.n_bytes * each.count for each in part) / claims.n_layers
-        yield Row(
-            part="collectives",
-            name=f"a layer: {_named(part, claims.n_layers)}",
-            unit="B",
-            plan=claims.exchange_bytes,
-            compiler=moved,
-            why=_if_off(claims.exchange_bytes, moved, sentences(claims.why.get("exchanges", ""), widened)),
-        )
+    exchanges = [each for each in inside if _is_exchange(each, claims, reading)]
+    gathers = [each for each in inside if each not in exchanges]
+    for found, planned, why in (
+        (gathers, claims.gather_bytes, claims.why.get("gathers", "")),
+        (exchanges, claims.exchange_bytes, claims.why.get("exchanges", "")),
+    ):
+        if found or planned:
+            moved = _moved(found) / claims.n_layers
+            yield Row(
+                part="collectives",
+                name=f"a layer: {_named(found, claims.n_layers)}",
+                unit="B",
+                plan=planned,
+                compiler=moved,
+                why=_if_off(planned, moved, sentences(why, _widened(claims, found))),
+            )
     outside = [each for each in reading.exchanges if each.scope not in LAYER_SCOPES]
     if outside:
-        moved = sum(_gathers(each) * each.n_bytes * each.count for each in outside)
+        of_embedding = all(each.scope == "embed" for each in outside)
         yield Row(
             part="collectives",
             name=f"once: {_named(outside, 1)}",
             unit="B",
             plan=0.0,
-            compiler=moved,
-            why="rows of the embedding lie on all chips, and the plan leaves this one out",
+            compiler=_moved(outside),
+            why="rows of the embedding lie on all chips, and the plan leaves this one out"
+            if of_embedding
+            else NOT_EXPLAINED,
         )
+
+
+def _is_exchange(each: Exchange, claims: Claims, reading: Reading) -> bool:
+    """Whether a collective moves what chips with one KV head share, rather than a layer's activations.
+
+    A prefill adds up its activations with AllReduces, and gathers nothing but keys and values.
+    """
+    gathers_keys = each.kind == "all-gather" and reading.program == "prefill"
+    return each.kind == "all-to-all" or gathers_keys or each.axis != claims.all_axes
+
+
+def _moved(found: list[Exchange]) -> float:
+    return sum((2.0 if each.kind == "all-reduce" else 1.0) * each.n_bytes * each.count for each in found)
 
 
 def _named(found: list[Exchange], layers: int) -> str:
     counts: Counter[str] = Counter()
     for each in found:
-        counts[f"{KINDS.get(each.kind, each.kind)} {each.dtype} over {each.axis}"] += each.count
+        dtype = PACKED.get(each.dtype, each.dtype)
+        counts[f"{KINDS.get(each.kind, each.kind)} {dtype} over {each.axis}"] += each.count
     return ", ".join(f"{count / layers:g} × {what}" for what, count in counts.items()) or "none"
 
 
-def _gathers(each: Exchange) -> float:
-    return 2.0 if each.kind == "all-reduce" else 1.0
+def _widened(claims: Claims, found: list[Exchange]) -> str:
+    return WIDENED if claims.compute != "fp32" and any(each.dtype == "f32" for each in found) else ""
 
 
 def _flops(claims: Claims, reading: Reading) -> Iterable[Row]:
     devices = claims.devices_per_chip
-    matmul = devices * _sum(reading.flops, MATMUL_SCOPES)
-    yield Row(
-        part="flops",
-        name="matmuls",
-        unit="FLOP",
-        plan=claims.matmul_flops,
-        compiler=matmul,
-        why=_if_off(claims.matmul_flops, matmul, claims.why.get("matmuls") or _again(claims.matmul_flops, matmul)),
-    )
-    attention = devices * reading.flops.get("dot_product", 0.0)
-    yield Row(
-        part="flops",
-        name="attention",
-        unit="FLOP",
-        plan=claims.attention_flops,
-        compiler=attention,
-        why=_if_off(
-            claims.attention_flops,
-            attention,
-            claims.why.get("attention") or _again(claims.attention_flops, attention),
-        ),
-    )
-    other = devices * sum(
-        amount for scope, amount in reading.flops.items() if scope not in (*MATMUL_SCOPES, "dot_product")
-    )
-    if other:
+    attention = reading.flops.get("dot_product", 0.0)
+    matmuls = sum(reading.flops.get(scope, 0.0) for scope in MATMUL_SCOPES)
+    for name, planned, found in (
+        ("matmuls", claims.matmul_flops, devices * matmuls),
+        ("attention", claims.attention_flops, devices * attention),
+    ):
+        why = claims.why.get(name) or (AGAIN if found > planned else "")
+        yield Row(part="flops", name=name, unit="FLOP", plan=planned, compiler=found, why=_if_off(planned, found, why))
+    other = devices * (sum(reading.flops.values()) - matmuls - attention)
+    if other > 0:
         yield Row(part="flops", name="elsewhere", unit="FLOP", plan=0.0, compiler=other, why="outside the named scopes")
-
-
-def _sum(by_scope: Mapping[str, float], scopes: Iterable[str]) -> float:
-    return sum(by_scope.get(scope, 0.0) for scope in scopes)
 
 
 def _if_off(plan: float, compiled: float, why: str) -> str:
     return why or NOT_EXPLAINED if abs(compiled - plan) > EQUAL * max(plan, 1.0) else ""
-
-
-def _again(plan: float, compiled: float) -> str:
-    return AGAIN if compiled > plan else ""

@@ -14,6 +14,7 @@ from slicewise.planner.flags import Quantity, positive
 from slicewise.planner.question import Flags, Question, ask
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import Step, step_of
+from slicewise.program.family import llama_of
 from slicewise.spec.model import Model
 from slicewise.verify.answer import answer
 from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, run, run_best
@@ -59,6 +60,7 @@ def verify(
     _checked(flags, prefill=prefill, estimate=estimate, max_batch=max_batch)
     place = _writable(hlo)
     question, deployment = _asked(model, flags)
+    llama_of(deployment.model)
     slice_ = deployment.slice
     clock_hz = _clock(deployment, clock) if estimate else 0.0
     found = find_compiler(compiler, slice_.n_chips * slice_.chip.devices_per_chip)
@@ -81,8 +83,12 @@ def verify(
     if estimate:
         outcome = run(base, place, fresh=fresh)
     elif place or not outcome or question.batch is not None:
-        outcome = run_best(base, step.total_bytes_per_chip, place, fresh=fresh)
-    return answer(base, outcome, step, most, clock_hz, place)
+        planned_bytes = step.weight_bytes / slice_.n_chips if prefill else step.total_bytes_per_chip
+        outcome = run_best(base, planned_bytes, place, fresh=fresh)
+    told = _chosen(flags, prefill=prefill, max_batch=max_batch)
+    if place and outcome.reading.refusal:
+        told.append(f"{place} was not written: the compiler made no program.")
+    return answer(base, outcome, step, most, clock_hz, told)
 
 
 def planned(model: str | Path | Model, **words: Any) -> Step:
@@ -118,6 +124,15 @@ def _checked(flags: Mapping[str, Any], *, prefill: bool, estimate: bool, max_bat
         raise InputError("--prefill goes with neither --estimate nor --max-batch, which are of the decode step")
     if prefill and flags.get("batch") is not None:
         raise InputError("--batch: --prefill compiles one prompt; leave --batch out")
+
+
+def _chosen(flags: Mapping[str, Any], *, prefill: bool, max_batch: bool) -> list[str]:
+    told = []
+    if flags.get("slice") is None:
+        told.append("The slice is the smallest standard one on which the plan fits.")
+    if flags.get("batch") is None and not prefill and not max_batch:
+        told.append("The batch is the most that the plan holds in what it grants itself.")
+    return told
 
 
 def _writable(hlo: str | Path | None) -> Path | None:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what is kept changes its form."""
 
 
@@ -51,9 +51,9 @@ def save(key: str, result: dict[str, Any]) -> None:
 
 
 def _code() -> str:
-    """A digest of the programs and of what reads them."""
+    """A digest of what declares arrays, of the programs and of what reads them."""
     digest = hashlib.sha256()
-    for package in ("slicewise.program", "slicewise.verify"):
+    for package in ("slicewise.spec", "slicewise.program", "slicewise.verify"):
         for file in sorted(files(package).iterdir(), key=lambda each: each.name):
             if file.name.endswith(".py"):
                 digest.update(file.name.encode())

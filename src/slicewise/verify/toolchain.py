@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 
 from slicewise.errors import InputError
 
-ENVIRONMENT = {
-    "JAX_PLATFORMS": "cpu",
+QUIET = {
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_MIN_LOG_LEVEL": "3",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-"""Nothing runs on a TPU: its compiler is loaded, no metadata server is asked, and others may load it, too."""
+"""No metadata server is asked for a TPU, others may load its compiler, too, and it says little; unless the user set it
+otherwise."""
 
 EXTRA = "pip install 'slicewise[verify]'"
+_DEVICES = "--xla_force_host_platform_device_count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,17 @@ class Compiler:
         platform: tpu or cpu.
         versions: its name, with the versions of jax and libtpu.
         why_not_tpu: why it is not the TPU's; "" where it is, or where the CPU's was asked for.
+        environment: variables of the process that it runs in, beside those that are set here.
     """
 
     platform: str
     versions: str
     why_not_tpu: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_compiler(asked: str | None, n_devices: int) -> Compiler:
-    """The compiler to use, with jax made ready for it.
+    """The compiler to use.
 
     Args:
         asked: tpu or cpu; None for the TPU's where it can be had.
@@ -55,13 +59,14 @@ def find_compiler(asked: str | None, n_devices: int) -> Compiler:
     why_not = "" if asked == "cpu" else _why_not_tpu()
     if asked == "tpu" and why_not:
         raise InputError(f"--compiler tpu: {why_not}; leave --compiler out to compare with the CPU's compiler")
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
+    # Nothing runs on a TPU or a GPU, not even where there is one.
+    environment = {name: value for name, value in QUIET.items() if name not in os.environ} | {"JAX_PLATFORMS": "cpu"}
     if asked == "cpu" or why_not:
-        _virtual_devices(n_devices)
         devices = "one virtual device" if n_devices == 1 else f"{n_devices} virtual devices"
-        return Compiler("cpu", f"XLA:CPU of jax {jax_version}, {devices}", why_not)
-    return Compiler("tpu", f"XLA:TPU of libtpu {_version('libtpu')}, jax {jax_version}")
+        flags = re.sub(rf"{_DEVICES}=\S*", "", os.environ.get("XLA_FLAGS", ""))
+        environment["XLA_FLAGS"] = f"{flags} {_DEVICES}={n_devices}".strip()
+        return Compiler("cpu", f"XLA:CPU of jax {jax_version}, {devices}", why_not, environment)
+    return Compiler("tpu", f"XLA:TPU of libtpu {_version('libtpu')}, jax {jax_version}", "", environment)
 
 
 def _why_not_tpu() -> str:
@@ -71,13 +76,6 @@ def _why_not_tpu() -> str:
     if _version("libtpu") is None:
         return f"libtpu, the TPU's compiler, is not installed: {EXTRA}"
     return ""
-
-
-def _virtual_devices(n_devices: int) -> None:
-    """Ask for so many CPU devices, as long as jax has not started."""
-    flag = f"--xla_force_host_platform_device_count={n_devices}"
-    if "jax" not in sys.modules and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}".strip()
 
 
 def _version(package: str) -> str | None:

@@ -15,9 +15,10 @@ from slicewise.verify.rows import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A batch that was compiled."""
+    """A batch that was compiled, in the form that serves best."""
 
     batch: int
+    form: str
     fits: bool
     needed_bytes_per_chip: float | None
 
@@ -52,6 +53,7 @@ class Verification:
         program: decode or prefill.
         form: its layers are a loop, or written out.
         available_bytes_per_chip: what the chip offers a program. [B]
+        granted_bytes_per_chip: what the plan grants itself of it. [B]
         needed_bytes_per_chip: what the compiler says that the program needs; None where it does not say. [B]
         compiler: its name and versions.
         judged: the compiler was the TPU's.
@@ -79,6 +81,7 @@ class Verification:
     plan_fits: bool
     reason: str | None
     available_bytes_per_chip: float
+    granted_bytes_per_chip: float
     needed_bytes_per_chip: float | None
     compiler: str
     judged: bool

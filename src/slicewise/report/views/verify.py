@@ -14,8 +14,9 @@ from slicewise.verify.verification import MaxBatch, Verification
 TITLES = {
     "memory": "Memory of a chip",
     "collectives": "Collectives of a chip in bytes (an AllReduce counts twice: it scatters and gathers)",
-    "flops": "FLOPs of a chip in a step",
+    "flops": "FLOPs of a chip",
 }
+CYCLES = "The compiler's cycles by scope, transfers that overlap with others included"
 N_LARGEST = 6
 
 
@@ -53,12 +54,13 @@ def _needs(result: Verification) -> list[Line]:
     if not result.judged:
         return [Line(layout)]
     needed = _size(result.needed_bytes_per_chip)
+    of_decode = " of the decode step" if result.program == "prefill" else ""
     plan = "fits" if result.plan_fits else "does not fit"
     said = f" The compiler's words: {result.reason}" if result.reason else ""
     return [
         Line(
-            f"So says the TPU's compiler: it needs {needed} of {available} a chip. The plan, at its memory fraction,"
-            f" {plan}.{said}"
+            f"So says the TPU's compiler: it needs {needed} of {available} a chip. The plan{of_decode}, which grants"
+            f" itself {show_gib(result.granted_bytes_per_chip)}, {plan}.{said}"
         ),
         Line(layout),
     ]
@@ -70,14 +72,15 @@ def _size(n_bytes: float | None) -> str:
 
 def _most(found: MaxBatch) -> list[Block]:
     rows = [
-        [f"{each.batch:,}", "yes" if each.fits else "no", _size(each.needed_bytes_per_chip)] for each in found.tried
+        [f"{each.batch:,}", "yes" if each.fits else "no", _size(each.needed_bytes_per_chip), each.form]
+        for each in found.tried
     ]
     return [
         Line(
             f"The largest batch that compiles is {found.batch:,}; the plan's own, at full usable HBM, is"
             f" {found.plan_batch:,}."
         ),
-        Table("Compiled", ["batch", "fits", "needs, a chip"], rows),
+        Table("Compiled", ["batch", "fits", "needs, a chip", "layers"], rows, left=(0, 3)),
     ]
 
 
@@ -131,7 +134,7 @@ def _estimated(found: Estimate) -> list[Block]:
         Table("The step", ["", "time", ""], side_by_side, left=(0, 2)),
         *([Line(f"Measured: {found.measured_where}")] if found.measured_s else []),
         Table("Estimate = streamed + max(core + network, fetched)", header, parts, left=(0, 6)),
-        Table(f"The compiler's cycles by scope, at {show(found.clock_hz, 'Hz')}", ["scope", "time"], scopes),
+        Table(f"{CYCLES}, at {show(found.clock_hz, 'Hz')}", ["scope", "time"], scopes),
         Table("The costliest operations", ["scope", "operation", "runs × cycles", "time"], largest, left=(0, 1)),
     ]
 
