@@ -1,6 +1,7 @@
-"""Shared by all tests: hypothesis' profile, and how hypothesis makes the package's own types."""
+"""Shared by all tests: hypothesis' profile, how hypothesis makes the package's own types, and devices for jax."""
 
 import math
+import os
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +31,10 @@ from slicewise.spec.recurrences import recurrence
 from slicewise.spec.sparse import block_sparse_attention
 from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Workload
+
+# jax reads these when a test first imports it.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
 
 settings.register_profile(
     "repeatable",

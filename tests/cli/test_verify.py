@@ -15,10 +15,10 @@ from slicewise.verify.rows import EQUAL
 SMALL = ["verify", "llama-3.2-1b", "--slice", "v5e:2x4", "--compiler", "cpu", "--batch", "8", "--context", "1024"]
 ALONE = ["v5e:1x1" if word == "v5e:2x4" else word for word in SMALL]
 KEYS = {
-    "model", "slice", "n_chips", "program", "batch", "context_tokens", "weight_dtype", "kv_dtype", "compute_dtype",
-    "kv_head_shards", "kv_batch_shards", "fits", "plan_fits", "reason", "available_bytes_per_chip",
-    "granted_bytes_per_chip", "needed_bytes_per_chip", "compiler", "judged", "compile_s", "was_kept", "assumptions", "rows", "max_batch",
-    "estimate", "collectives", "plan", "form", "memory",
+    "model", "slice", "n_chips", "program", "form", "batch", "context_tokens", "weight_dtype", "kv_dtype",
+    "compute_dtype", "kv_head_shards", "kv_batch_shards", "fits", "plan_fits", "reason", "available_bytes_per_chip",
+    "granted_bytes_per_chip", "needed_bytes_per_chip", "compiler", "judged", "compile_s", "was_kept", "assumptions",
+    "memory", "rows", "max_batch", "estimate", "collectives", "plan",
 }  # fmt: skip
 
 needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")

@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from slicewise.errors import InputError
 from slicewise.program.family import Llama
+from slicewise.program.lines import CACHE, CACHE_SCALES, WEIGHT_SCALES, WEIGHTS
 from slicewise.program.sharding import partition, ways
 from slicewise.spec.arrays import Tensor
 from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
@@ -32,10 +33,6 @@ DTYPES: dict[str, Any] = {
 SCALED = ("int8", "fp8", "int4")
 """Dtypes that are kept with scales."""
 
-WEIGHTS, WEIGHT_SCALES, CACHE, CACHE_SCALES, INPUTS = "weights", "weight scales", "KV cache", "KV scales", "inputs"
-LINES = (WEIGHTS, WEIGHT_SCALES, CACHE, CACHE_SCALES, INPUTS)
-"""Lines of the ledger that an array belongs to."""
-
 INT32_BYTES = 4.0
 _PROJECTIONS = ("wq", "wk", "wv")
 _BIASES = ("bq", "bk", "bv")
@@ -49,7 +46,7 @@ class Array:
         shape: global, with the padding that an even cut needs.
         axes: the logical axis of each dimension.
         dtype: a key of DTYPES, or int32.
-        line: one of LINES.
+        line: one of `lines.LINES`.
     """
 
     shape: tuple[int, ...]

@@ -15,7 +15,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from slicewise.errors import InputError
 from slicewise.program.arrays import (
     DTYPES,
-    INPUTS,
     SCALED,
     Array,
     Arrays,
@@ -28,6 +27,7 @@ from slicewise.program.arrays import (
 )
 from slicewise.program.decode import decode_step
 from slicewise.program.family import Llama
+from slicewise.program.lines import INPUTS
 from slicewise.program.prefill import prefill_step
 from slicewise.program.sharding import ALL, partition
 from slicewise.spec.precision import Precision
@@ -101,6 +101,8 @@ def decode_program(
     loop: bool = False,
 ) -> Program:
     """The decode step: (weights, cache, tokens [B], lengths [B], slot) to (logits [B, V], cache).
+
+    B and V are filled up to divide over the chips: see `batch`, and `layers.logits`.
 
     Args:
         llama: the model.

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from slicewise.program.attention import MASKED
 from slicewise.program.family import Llama
 from slicewise.program.numerics import rotary_frequencies
 from slicewise.program.quantise import matmul
@@ -79,10 +80,19 @@ def embed(tokens: jax.Array, weights: Weights, dtype: Any) -> jax.Array:
 
 
 def logits(x: jax.Array, weights: Weights, llama: Llama) -> jax.Array:
-    """This chip's columns of the logits, float32 [rows, V over all chips]."""
+    """This chip's columns of the logits, float32 [rows, V over all chips], V filled up to divide.
+
+    A column beyond the vocabulary can never be the largest.
+    """
     h = rms_norm(x, weights.get("final_norm"), llama.numerics.norm_eps)
     if "lm_head" in weights:
-        return matmul(h, weights, "lm_head", dtype=jnp.float32)
-    table = weights["embedding"].astype(h.dtype)
-    out = jnp.einsum("bd,vd->bv", h, table, preferred_element_type=jnp.float32)
-    return out * weights["embedding_scale"] if "embedding_scale" in weights else out
+        out = matmul(h, weights, "lm_head", dtype=jnp.float32)
+    else:
+        table = weights["embedding"].astype(h.dtype)
+        out = jnp.einsum("bd,vd->bv", h, table, preferred_element_type=jnp.float32)
+        out = out * weights["embedding_scale"] if "embedding_scale" in weights else out
+    width = out.shape[-1]
+    if width * jax.lax.psum(1, ALL) == llama.vocab_size:
+        return out
+    tokens = jax.lax.axis_index(ALL) * width + jnp.arange(width)
+    return jnp.where(tokens < llama.vocab_size, out, MASKED)

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from slicewise.errors import InputError
 
+PLAIN: dict[str, Any] = {"hidden_act": "silu", "partial_rotary_factor": 1.0}
+"""Keys whose other values mean other arithmetic."""
+
+LLAMA3 = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
 HF_NORM_EPS = 1e-06
 """What transformers takes where a config does not say."""
 
@@ -52,14 +56,20 @@ def numerics_of(config: Mapping[str, Any]) -> Numerics:
     """The constants that a Hugging Face config states, with transformers' defaults.
 
     Raises:
-        InputError: rotary embeddings of a kind that is not understood.
+        InputError: rotary embeddings or an activation of a kind that is not understood.
     """
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind not in ("default", "llama3"):
         raise InputError(f"rope_scaling: {kind!r} is not understood; default and llama3 are")
+    for key, plain in PLAIN.items():
+        if config.get(key, rope.get(key, plain)) != plain:
+            raise InputError(f"{key}: only {plain} is understood")
     scaling = None
     if kind == "llama3":
+        missing = [key for key in LLAMA3 if key not in rope]
+        if missing:
+            raise InputError(f"rope_scaling: llama3 has no {', '.join(missing)}; give it")
         scaling = RotaryScaling(
             factor=rope["factor"],
             low_freq_factor=rope["low_freq_factor"],

@@ -12,9 +12,9 @@ from typing import Any
 
 from slicewise.catalog.slices import load_slice
 from slicewise.errors import InputError
-from slicewise.program.arrays import LINES, WEIGHTS
 from slicewise.program.attention import PROMPT_BLOCK
 from slicewise.program.build import Program, decode_program, prefill_program
+from slicewise.program.lines import LINES, WEIGHTS
 from slicewise.verify.claims import Declared
 from slicewise.verify.compiler import compile_and_read
 from slicewise.verify.devices import cpu_devices, mesh_of, tpu_devices

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from slicewise.costs.decode import ALL_GATHERS_PER_LAYER, ALL_TO_ALLS_PER_LAYER
 from slicewise.planner.deployment import Deployment
+from slicewise.program.lines import CACHE, SCALES, WEIGHTS
 from slicewise.spec.precision import BYTES_PER_ELEMENT
 from slicewise.spec.tensors import weight_tensors
 from slicewise.units import show
-
-WEIGHTS, CACHE = "weights", "KV cache"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +80,7 @@ class Claims:
     @property
     def scale_bytes(self) -> float:
         """What of it the plan's own ledger does not have: the program's scales. [B]"""
-        return sum(size for line, size in self.line_bytes.items() if line.endswith("scales"))
+        return sum(size for line, size in self.line_bytes.items() if line in SCALES)
 
 
 def decode_claims(deployment: Deployment, declared: Declared, batch: int) -> Claims:
@@ -160,7 +159,7 @@ def sentences(*parts: str) -> str:
 
 
 def _scales(declared: Declared) -> dict[str, float]:
-    return {line: size for line, size in declared.line_bytes.items() if line.endswith("scales") and size}
+    return {line: size for line, size in declared.line_bytes.items() if line in SCALES and size}
 
 
 def _moved(deployment: Deployment, batch: int) -> dict[str, float]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from slicewise.planner.deployment import Deployment
 from slicewise.program.family import llama_of
+from slicewise.program.lines import CACHE
 from slicewise.units import show
-from slicewise.verify.claims import CACHE, Declared
+from slicewise.verify.claims import Declared
 from slicewise.verify.process import CompilerDiedError, compiled
 from slicewise.verify.reading import Reading, from_dict
 from slicewise.verify.recipe import Recipe

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from slicewise.program.lines import INPUTS, SCALES
 from slicewise.units import show
 from slicewise.verify.claims import Claims, sentences
 from slicewise.verify.reading import Exchange, Reading
@@ -91,7 +92,7 @@ def _lines(claims: Claims, reading: Reading) -> Iterable[Row]:
         is_filled = abs(compiled - declared) > EQUAL * declared
         tiles = f"tiles fill up {reading.filled[line]}" if is_filled and line in reading.filled else ""
         why = _if_off(planned, compiled, sentences(claims.why.get(line, ""), tiles))
-        own = OF_THE_PROGRAM if line.endswith("scales") else ""
+        own = OF_THE_PROGRAM if line in SCALES else ""
         yield Row(part="memory", name=line, unit="B", plan=planned, compiler=compiled, why=sentences(own, why))
 
 
@@ -109,7 +110,7 @@ def _arguments(claims: Claims, reading: Reading) -> Iterable[Row]:
 
 def _beside(claims: Claims, reading: Reading) -> Iterable[Row]:
     devices = claims.devices_per_chip
-    beside = devices * (reading.temporary_bytes + reading.result_bytes + reading.line_bytes.get("inputs", 0.0))
+    beside = devices * (reading.temporary_bytes + reading.result_bytes + reading.line_bytes.get(INPUTS, 0.0))
     why = FEWER if beside < claims.beside_bytes else sentences(claims.why.get("beside", ""), _held(reading))
     yield Row(
         part="memory",
@@ -140,7 +141,7 @@ def _with_scales(claims: Claims) -> str:
 
 def _refused(claims: Claims, reading: Reading) -> Iterable[Row]:
     for line, planned in claims.line_bytes.items():
-        own = OF_THE_PROGRAM if line.endswith("scales") else ""
+        own = OF_THE_PROGRAM if line in SCALES else ""
         yield Row(part="memory", name=line, unit="B", plan=planned, compiler=None, why=own)
     yield Row(part="memory", name=claims.beside, unit="B", plan=claims.beside_bytes, compiler=None)
     needed = reading.refusal.needed_bytes if reading.refusal else None
