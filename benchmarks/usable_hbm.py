@@ -5,12 +5,12 @@ Needs the extra `verify`. Run: python benchmarks/usable_hbm.py
 
 from __future__ import annotations
 
+import os
 import sys
 
 from slicewise.catalog.load import chips
 from slicewise.spec.chip import Chip
 from slicewise.units import show_gib
-from slicewise.verify.quiet import at_work
 from slicewise.verify.refusals import refusal
 from slicewise.verify.toolchain import find_compiler
 
@@ -28,14 +28,14 @@ def granted(chip: Chip) -> tuple[int, float]:
     from jax.experimental import topologies  # noqa: PLC0415
     from jax.sharding import SingleDeviceSharding  # noqa: PLC0415
 
-    with at_work(f"Asking for {chip.name}"):
-        name = f"{chip.name}:{SMALLEST[len(chip.shapes[0])]}"
-        devices = topologies.get_topology_desc(platform="tpu", topology_name=name).devices
-        too_large = jax.ShapeDtypeStruct((TOO_MANY,), jnp.int8, sharding=SingleDeviceSharding(devices[0]))
-        try:
-            jax.jit(lambda x: x + 1).lower(too_large).compile()
-        except jax.errors.JaxRuntimeError as error:
-            found = refusal(str(error))
+    name = f"{chip.name}:{SMALLEST[len(chip.shapes[0])]}"
+    devices = topologies.get_topology_desc(platform="tpu", topology_name=name).devices
+    too_large = jax.ShapeDtypeStruct((TOO_MANY,), jnp.int8, sharding=SingleDeviceSharding(devices[0]))
+    found = None
+    try:
+        jax.jit(lambda x: x + 1).lower(too_large).compile()
+    except jax.errors.JaxRuntimeError as error:
+        found = refusal(str(error))
     if found is None or found.available_bytes is None:
         sys.exit(f"{chip.name}: the compiler did not say what it grants")
     return len(devices) // 4, found.available_bytes
@@ -44,6 +44,7 @@ def granted(chip: Chip) -> tuple[int, float]:
 def run() -> None:
     """Print the table; exit with 1 where the catalog says something else."""
     compiler = find_compiler("tpu", 1)
+    os.environ.update(compiler.environment)
     print(f"{compiler.versions}\n\n| chip | devices | granted to each | to the chip | in the catalog |")
     print("| :-- | --: | --: | --: | --: |")
     wrong = []

@@ -128,11 +128,22 @@ def test_the_program_is_saved_or_the_place_is_named(capsys: pytest.CaptureFixtur
     assert err == f"slicewise: --hlo {missing}: cannot be written; give another place\n"
 
 
+def test_ctrl_c_is_said_and_has_an_exit_code_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("slicewise.verify.run.verify", stopped)
+    code, out, err = run_here(capsys, "verify", "llama-3-8b")
+    assert (code, out.strip(), err.strip()) == (130, "", "slicewise: stopped")
+
+
 @needs_jax
 @pytest.mark.parametrize(
     ("words", "fix"),
     [
-        (["verify", "mixtral-8x7b", "--slice", "v5e:4x4", "--compiler", "cpu"], "its layers are full + experts"),
+        (["verify", "mixtral-8x7b", "--slice", "v5e:4x4", "--compiler", "cpu"], "it has layers of full + experts"),
         ([*ALONE, "--max-batch"], "--max-batch: only the TPU's compiler refuses what is too large"),
         ([*ALONE, "--estimate"], "--estimate: only the TPU's compiler estimates cycles"),
         ([*ALONE[:-6], "--compiler", "gpu"], "--compiler 'gpu' is not offered; choose tpu, cpu"),

@@ -55,10 +55,10 @@ def test_a_tied_head_is_no_array_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("mixtral-8x7b", "its layers are full + experts"),
-        ("deepseek-v3", "its layers are latent + dense and latent + experts"),
-        ("gemma-2-9b", "its layers are sliding + dense"),
-        ("nemotron-h-56b", "its layers are state-space and dense and full"),
+        ("mixtral-8x7b", "it has layers of full + experts"),
+        ("deepseek-v3", "it has layers of latent + dense and of latent + experts"),
+        ("gemma-2-9b", "it has layers of sliding + dense"),
+        ("nemotron-h-56b", "it has layers of state-space alone and of dense alone and of full alone"),
         ("gpt-j-6b", "its layers have no w_gate"),
         ("olmo-2-32b", "its layers have post_attention_layernorm, post_feedforward_layernorm"),
         ("aya-23-8b", "its layers have input_layernorm"),

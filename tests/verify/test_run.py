@@ -113,9 +113,9 @@ def test_a_place_that_cannot_be_written_is_found_out_before_compiling(
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        ("mixtral-8x7b", "its layers are full + experts"),
-        ("deepseek-v3", "its layers are latent + dense and latent + experts"),
-        ("gemma-2-2b", "its layers are sliding + dense"),
+        ("mixtral-8x7b", "it has layers of full + experts"),
+        ("deepseek-v3", "it has layers of latent + dense and of latent + experts"),
+        ("gemma-2-2b", "it has layers of sliding + dense"),
     ],
 )
 def test_models_of_other_families_are_one_line(monkeypatch: pytest.MonkeyPatch, model: str, why: str) -> None:

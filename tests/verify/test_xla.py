@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from slicewise.catalog.load import find_chip
 from slicewise.cli.main import main
 from slicewise.errors import InputError
-from slicewise.spec.model import Model
+from slicewise.spec.model import Model, dense_model
+from slicewise.spec.provenance import chosen
 from slicewise.verify import job as job_module
 from slicewise.verify import verify
 from slicewise.verify.job import LOOP
-from slicewise.verify.rows import Row
+from slicewise.verify.rows import NOT_EXPLAINED, Row
 from slicewise.verify.verification import Verification
 
 pytestmark = [
@@ -73,7 +75,11 @@ def test_the_compiler_needs_moves_and_multiplies_what_the_plan_says(model: str, 
     assert found.reading.peak_bytes == pytest.approx(found.reading.total_bytes, rel=0.01)
     moved = [row for row in found.rows if row.part == "collectives"]
     assert moved
-    assert all(row.why or row.ratio == pytest.approx(1, abs=5e-4) for row in moved)
+    assert NOT_EXPLAINED not in {row.why for row in found.rows}
+    assert moved[0].ratio == pytest.approx(1, abs=5e-4)
+    # Of N query heads' columns two trips, and of 2 K heads' one.
+    heads = found.step.deployment.model.mixers[0]
+    assert all(row.ratio == pytest.approx(1 + heads.n_kv_heads / heads.n_heads) for row in moved[1:] if row.plan)
     assert row_of(found, "matmuls").ratio == pytest.approx(1, abs=0.02)
     assert row_of(found, "attention").ratio == pytest.approx(1, abs=0.02)
     assert row_of(found, "KV cache").ratio == pytest.approx(1, abs=1e-3)
@@ -136,6 +142,43 @@ def test_the_catalogs_usable_hbm_is_what_the_compiler_offers(tiny: Model, slice_
 def test_a_chip_of_two_devices_that_the_catalog_counts_as_one_is_refused() -> None:
     with pytest.raises(InputError, match=r"--slice v4:2x2x1: the TPU compiler sees 8 devices in its 4 chips"):
         verify("llama-3.2-1b", slice="v4:2x2x1", batch=8, context=1024)
+
+
+def many(**sizes: int) -> Model:
+    """A small model of other heads, or of other sizes."""
+    plain = {"n_layers": 2, "d_model": 512, "d_ff": 1024, "n_heads": 16, "n_kv_heads": 4, "head_dim": 64}
+    words = {**plain, "vocab_size": 1024, **sizes}
+    return dense_model(name="made-up", provenance=MappingProxyType({"": chosen("made up")}), **words)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        pytest.param(many(n_kv_heads=1), {"slice": "v5e:2x2", "batch": 8, "context": 512}, id="one KV head"),
+        pytest.param(many(n_kv_heads=2), {"slice": "v5e:2x4", "batch": 6, "context": 512}, id="rows to fill up"),
+        pytest.param(many(n_kv_heads=16), {"slice": "v5e:4x4", "batch": 5, "context": 300}, id="a head a chip"),
+        pytest.param(many(head_dim=96), {"slice": "v5e:2x2", "batch": 8, "context": 1000}, id="no power of two"),
+        pytest.param(many(d_ff=1000, vocab_size=1001), {"slice": "v5e:4x4", "batch": 8, "context": 512}, id="uneven"),
+        pytest.param(many(), {"slice": "v6e:2x4", "batch": 4, "context": 256, "kv": "int8"}, id="a loop that kills"),
+        pytest.param(many(), {"slice": "tpu7x:2x2x1", "batch": 3, "context": 256, "kv": "int8"}, id="two devices"),
+        pytest.param(many(), {"slice": "v5e:2x2", "batch": 4, "context": 256, "weights": "fp16"}, id="fp16"),
+        pytest.param(many(n_kv_heads=1), {"slice": "v5e:2x2", "isl": 512, "prefill": True}, id="prefill, one KV head"),
+        pytest.param(many(), {"slice": "v5e:2x4", "isl": 1500, "prefill": True}, id="prefill in uneven blocks"),
+    ],
+)
+def test_models_and_meshes_of_all_kinds_are_explained(model: Model, words: dict[str, Any]) -> None:
+    found = verify(model, **words)
+    assert found.fits
+    assert NOT_EXPLAINED not in {row.why for row in found.rows}
+    rows, mesh = {row.name: row for row in found.rows}, found.kv_batch_shards
+    filled = 1.0 if "prefill" in words else -(-found.batch // mesh) * mesh / found.batch
+    layer = [row for row in found.rows if row.name.startswith("a layer")]
+    assert layer[0].ratio == pytest.approx(filled, rel=1e-3)
+    assert "AllReduce" in layer[0].name
+    assert all("AllReduce" not in row.name for row in layer[1:])
+    assert (len(layer) == 2) == (mesh > 1)
+    if model.d_ff == 1024:
+        assert rows["matmuls"].ratio == pytest.approx(filled, rel=1e-3)
 
 
 # -- plans that do not -----------------------------------------------------------------------------------------------

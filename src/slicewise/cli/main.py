@@ -27,7 +27,7 @@ COMMANDS = {
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
 }
-BAD_INPUT = 2
+BAD_INPUT, STOPPED = 2, 130
 
 
 class Commands(click.Group):
@@ -69,7 +69,7 @@ def app() -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line.
 
-    Exit codes: 0 an answer; 1 it does not fit; 2 bad input, with one line that names the fix.
+    Exit codes: 0 an answer; 1 it does not fit; 2 bad input, with one line that names the fix; 130 stopped by Ctrl-C.
     """
     argv = list(sys.argv[1:] if words is None else words)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -89,7 +89,8 @@ def main(words: Sequence[str] | None = None) -> None:
         why = "; --explain takes the word after it as its NAME: put MODEL first" if took else ""
         code = _complain(f"{error.format_message().rstrip('.')}{why} (see {command} --help)")
     except click.Abort:
-        code = _complain("stopped")
+        _complain("stopped")
+        code = STOPPED
     except BrokenPipeError:
         # The reader went away (head, less): nothing is wrong. Python would complain at exit on flushing.
         _drop_output()

@@ -80,7 +80,7 @@ def checked_dtypes(precision: Precision) -> None:
         InputError: a dtype without arrays in JAX, a quantised checkpoint, or FLOPs in fewer than 16 bits.
     """
     if precision.as_stored:
-        raise InputError("the program holds all weights in one dtype, and this checkpoint mixes them; give --weights")
+        raise InputError("--weights: the program holds all of them in one dtype, and this checkpoint mixes; give one")
     for flag, dtype in (("--weights", precision.weights), ("--kv", precision.kv)):
         if dtype not in DTYPES:
             raise InputError(f"{flag} {dtype}: the program holds {', '.join(DTYPES)}")

@@ -50,7 +50,8 @@ def llama_of(model: Model, numerics: Numerics | None = None) -> Llama:
     layer = {tensor.name: tensor for tensor in model.layers[0].weights}
     strange = [kind for kind in model.layers_by_kind if kind != KIND]
     if strange:
-        raise _other(model, f"its layers are {' and '.join(strange)}")
+        named = [kind if " + " in kind else f"{kind} alone" for kind in strange]
+        raise _other(model, f"it has layers of {' and of '.join(named)}")
     if any(each.weights != model.layers[0].weights for each in model.layers):
         raise _other(model, "its layers differ in their sizes")
     missing = [name for name in MATRICES if name not in layer]

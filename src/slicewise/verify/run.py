@@ -58,6 +58,8 @@ def verify(
         InputError: a word is off, jax is not installed, or the model or the slice cannot be compiled.
     """
     _checked(flags, prefill=prefill, estimate=estimate, max_batch=max_batch)
+    if clock is not None and not estimate:
+        raise InputError("--clock: only --estimate has a use for it; give both, or neither")
     place = _writable(hlo)
     question, deployment = _asked(model, flags)
     llama_of(deployment.model)
