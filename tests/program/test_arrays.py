@@ -176,7 +176,7 @@ def test_packing_keeps_every_column(sizes: dict[str, Any], dtype: str, mesh: dic
         (Precision(kv="mxfp4"), "--kv mxfp4: "),
         (Precision(compute="fp8"), "--compute fp8: the program multiplies in bf16; leave --compute out"),
         (Precision(compute="int8"), "--compute int8: "),
-        (Precision(weights="fp8", as_stored=True), "this checkpoint mixes them; give --weights"),
+        (Precision(weights="fp8", as_stored=True), "this checkpoint mixes; give one"),
     ],
 )
 def test_dtypes_that_are_not_understood_are_refused(precision: Precision, message: str) -> None:

@@ -131,7 +131,8 @@ def _beside(claims: Claims, reading: Reading) -> Iterable[Row]:
 
 
 def _held(reading: Reading) -> str:
-    largest = ", ".join(f"{show(each.n_bytes, 'B')} of {each.scope}" for each in reading.held[:N_HELD])
+    named = [each for each in reading.held[:N_HELD] if each.n_bytes > reading.held[0].n_bytes / 10]
+    largest = ", ".join(f"{show(each.n_bytes, 'B')} of {each.scope}" for each in named)
     return f"the largest arrays of a device: {largest}" if largest else ""
 
 

@@ -87,7 +87,7 @@ def verify(
     elif place or not outcome or question.batch is not None:
         planned_bytes = step.weight_bytes / slice_.n_chips if prefill else step.total_bytes_per_chip
         outcome = run_best(base, planned_bytes, place, fresh=fresh)
-    told = _chosen(flags, prefill=prefill, max_batch=max_batch)
+    told = _chosen(flags, step, prefill=prefill, max_batch=max_batch)
     if place and outcome.reading.refusal:
         told.append(f"{place} was not written: the compiler made no program.")
     return answer(base, outcome, step, most, clock_hz, told)
@@ -128,12 +128,13 @@ def _checked(flags: Mapping[str, Any], *, prefill: bool, estimate: bool, max_bat
         raise InputError("--batch: --prefill compiles one prompt; leave --batch out")
 
 
-def _chosen(flags: Mapping[str, Any], *, prefill: bool, max_batch: bool) -> list[str]:
+def _chosen(flags: Mapping[str, Any], step: Step, *, prefill: bool, max_batch: bool) -> list[str]:
     told = []
     if flags.get("slice") is None:
         told.append("The slice is the smallest standard one on which the plan fits.")
     if flags.get("batch") is None and not prefill and not max_batch:
-        told.append("The batch is the most that the plan holds in what it grants itself.")
+        most = "the most that the plan holds in what it grants itself" if step.fits else "one: the plan holds none"
+        told.append(f"The batch is {most}.")
     return told
 
 
