@@ -119,8 +119,8 @@ def test_norms_and_filled_up_matrices_are_reasons_in_bytes(
     declared = declared_of(line_bytes=lines, vector_bytes=norms)
     found = decode_claims(deployment_of("llama-3-70b", **INT8, context=S), declared, B)
     assert found.why["weights"] == (
-        f"norms are whole on every chip, and none narrower than 16 bits: {more:,.0f} B more; matrices that do not cut"
-        " evenly are filled up: 5,000 B more"
+        f"norms are whole on every chip, and no vector narrower than 16 bits: {more:,.0f} B more; matrices that do not"
+        " cut evenly are filled up: 5,000 B more"
     )
 
 

@@ -43,7 +43,7 @@ def forms(
     What it gives is the list of forms that are compiled.
     """
 
-    def make(loop: float | None, written_out: float | None) -> list[str]:
+    def make(loop: float | None, written_out: float | None, declared: float = FITS) -> list[str]:
         compiled: list[str] = []
         beside = {LOOP: loop, WRITTEN_OUT: written_out}
 
@@ -57,7 +57,8 @@ def forms(
                 if n_bytes is None
                 else reading_of(form=job.form, argument_bytes=ARGUMENTS, temporary_bytes=n_bytes)
             )
-            return Outcome(declared=declared_of(), reading=reading, was_kept=False)
+            lines = {"weights": declared / 2, "KV cache": declared / 2}
+            return Outcome(declared=declared_of(line_bytes=lines), reading=reading, was_kept=False)
 
         monkeypatch.setattr(job_module, "run", compile_one)
         return compiled
@@ -66,17 +67,17 @@ def forms(
 
 
 @pytest.mark.parametrize(
-    ("loop", "written_out", "plan_bytes", "reported", "compiled"),
+    ("loop", "written_out", "declared", "reported", "compiled"),
     [
         pytest.param(PLAIN, 0.0, FITS, LOOP, [LOOP], id="a loop without copies"),
-        pytest.param(PLAIN, 0.0, TOO_LARGE, LOOP, [LOOP], id="a loop that fits where the plan does not"),
+        pytest.param(PLAIN, 0.0, TOO_LARGE, LOOP, [LOOP], id="a loop that fits against all odds"),
         pytest.param(COPYING, 0.0, FITS, WRITTEN_OUT, [LOOP, WRITTEN_OUT], id="copies, written out needs less"),
         pytest.param(COPYING, LARGE_COPYING, FITS, LOOP, [LOOP, WRITTEN_OUT], id="copies, written out needs more"),
         pytest.param(COPYING, COPYING, FITS, LOOP, [LOOP, WRITTEN_OUT], id="copies, written out needs as much"),
         pytest.param(COPYING, None, FITS, LOOP, [LOOP, WRITTEN_OUT], id="copies, written out is refused"),
         pytest.param(None, COPYING, FITS, WRITTEN_OUT, [LOOP, WRITTEN_OUT], id="refused, written out fits"),
         pytest.param(None, None, FITS, LOOP, [LOOP, WRITTEN_OUT], id="both refused"),
-        pytest.param(None, 0.0, TOO_LARGE, LOOP, [LOOP], id="refused, as the plan says"),
+        pytest.param(None, 0.0, TOO_LARGE, LOOP, [LOOP], id="refused, and too large as declared"),
     ],
 )
 def test_the_form_that_serves_best_is_reported(
@@ -85,31 +86,31 @@ def test_the_form_that_serves_best_is_reported(
     tmp_path: Path,
     loop: float | None,
     written_out: float | None,
-    plan_bytes: float,
+    declared: float,
     reported: str,
     compiled: list[str],
 ) -> None:
-    found = forms(loop, written_out)
-    outcome = run_best(job, plan_bytes)
+    found = forms(loop, written_out, declared)
+    outcome = run_best(job)
     assert (outcome.reading.form, found, outcome.was_kept) == (reported, compiled, False)
     place = tmp_path / "program.txt"
-    assert run_best(job, plan_bytes, place) == outcome
+    assert run_best(job, place) == outcome
     assert not outcome.reading.fits or place.read_text(encoding="utf-8") == reported
 
 
 def test_the_cpu_has_one_form(job: Job, forms: Callable[..., list[str]]) -> None:
     for loop in (COPYING, None):
         found = forms(loop, 0.0)
-        assert run_best(replace(job, compiler=CPU), FITS).reading.form == LOOP
+        assert run_best(replace(job, compiler=CPU)).reading.form == LOOP
         assert found == [LOOP]
 
 
 def test_prefill_is_written_out_only_where_the_loop_is_refused(job: Job, forms: Callable[..., list[str]]) -> None:
     prompt = replace(job, kind="prefill")
     assert forms(COPYING, 0.0) == []
-    assert run_best(prompt, FITS).reading.form == LOOP
+    assert run_best(prompt).reading.form == LOOP
     forms(None, COPYING)
-    assert run_best(prompt, FITS).reading.form == WRITTEN_OUT
+    assert run_best(prompt).reading.form == WRITTEN_OUT
 
 
 def test_a_loop_that_copies_each_layers_cache_is_written_out(
@@ -130,13 +131,18 @@ def test_a_loop_that_copies_each_layers_cache_is_written_out(
             return Outcome(declared=declared, reading=less, was_kept=fresh)
 
         monkeypatch.setattr(job_module, "run", answer)
-        outcome = run_best(job, FITS)
+        outcome = run_best(job)
         assert outcome.reading.form == form
-        assert ("copies" in outcome.why_written_out) == (form == WRITTEN_OUT)
+        told = "as a loop the program keeps an array of 1,000 B beside its arguments"
+        assert outcome.about_form == (told if form == WRITTEN_OUT else "")
 
 
 def test_a_loop_that_kills_the_compiler_is_written_out(
-    job: Job, monkeypatch: pytest.MonkeyPatch, reading_of: Callable[..., Reading], declared_of: Callable[..., Declared]
+    job: Job,
+    monkeypatch: pytest.MonkeyPatch,
+    reading_of: Callable[..., Reading],
+    refused: Reading,
+    declared_of: Callable[..., Declared],
 ) -> None:
     def answer(job: Job, *_: object, fresh: bool = False) -> Outcome:
         if job.form in dead:
@@ -146,13 +152,19 @@ def test_a_loop_that_kills_the_compiler_is_written_out(
     monkeypatch.setattr(job_module, "run", answer)
     outcome = Outcome(declared=declared_of(), reading=reading_of(form=WRITTEN_OUT), was_kept=False)
     dead = [LOOP]
-    assert run_best(job, FITS).why_written_out == "as a loop they are too much for the compiler"
+    assert run_best(job).about_form == "as a loop they are too much for the compiler"
     dead = [LOOP, WRITTEN_OUT]
     with pytest.raises(CompilerDiedError):
-        run_best(job, FITS)
+        run_best(job)
+    dead = [WRITTEN_OUT]
+    outcome = replace(outcome, reading=reading_of(temporary_bytes=1e6))
+    assert run_best(job).about_form == "written out they are too much for the compiler"
+    outcome = replace(outcome, reading=refused)
+    with pytest.raises(CompilerDiedError):
+        run_best(job)
     dead = [LOOP]
     with pytest.raises(CompilerDiedError):
-        run_best(replace(job, compiler=CPU), FITS)
+        run_best(replace(job, compiler=CPU))
 
 
 def test_fresh_reaches_both_forms(job: Job, monkeypatch: pytest.MonkeyPatch, forms: Callable[..., list[str]]) -> None:
@@ -161,7 +173,7 @@ def test_fresh_reaches_both_forms(job: Job, monkeypatch: pytest.MonkeyPatch, for
     monkeypatch.setattr(
         job_module, "run", lambda job, hlo=None, *, fresh=False: told.append(fresh) or compile_one(job, hlo)
     )
-    run_best(job, FITS, fresh=True)
+    run_best(job, fresh=True)
     assert told == [True, True]
 
 
@@ -259,6 +271,26 @@ def test_other_programs_are_not_mistaken_for_it(answered: Job, cache: Path, monk
     for name in ("LIBTPU_INIT_ARGS", "XLA_FLAGS"):
         monkeypatch.setenv(name, "--xla_of_the_user=1")
         assert not run(answered).was_kept
+
+
+@pytest.mark.parametrize(("cause", "is_kept"), [("SIGSEGV", True), ("SIGKILL", False)])
+def test_a_death_is_kept_but_for_one_of_memory(
+    answered: Job, monkeypatch: pytest.MonkeyPatch, cause: str, is_kept: bool
+) -> None:
+    asked = []
+
+    def dies(*_: object) -> None:
+        asked.append(cause)
+        raise CompilerDiedError(f"the compiler died ({cause})")
+
+    monkeypatch.setattr(job_module, "compiled", dies)
+    for _ in range(2):
+        with pytest.raises(CompilerDiedError, match=cause):
+            run(answered)
+    assert len(asked) == (1 if is_kept else 2)
+    with pytest.raises(CompilerDiedError):
+        run(answered, fresh=True)
+    assert len(asked) == (2 if is_kept else 3)
 
 
 def test_a_cache_that_cannot_be_written_costs_compiling_again(answered: Job, cache: Path) -> None:

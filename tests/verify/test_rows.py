@@ -97,7 +97,7 @@ def test_scales_are_said_to_be_the_programs(reading_of: Callable[..., Reading]) 
     lines = {"weights": 1000.0, "KV cache": 500.0, "weight scales": 20.0}
     rows = by_name(compare(claims_of(line_bytes=lines), reading_of(line_bytes=lines)))
     assert (rows["weight scales"].ratio, rows["weight scales"].why) == (1.0, OF_THE_PROGRAM)
-    assert (rows["weights"].why, rows["all of it"].why) == ("", "with 20 B of scales")
+    assert (rows["weights"].why, rows["all of it"].why) == ("", "both with 20 B of scales")
 
 
 def test_what_tiles_fill_up_is_named_where_it_is_more_than_was_declared(reading_of: Callable[..., Reading]) -> None:

@@ -4,9 +4,9 @@ The cache of a layer is a ring of slots. Each step writes one slot, the same for
 row of each head rather than a row here and there; a sequence counts the slots that it holds back from there, so lengths
 may differ as they like.
 
-Layers are a loop over stacked arrays, or written out one after the other. A loop compiles in seconds and needs no room
-for its bookkeeping. Written out, the compiler fetches the next matrix while a layer computes, which it does not do
-across the turns of a loop: that is the faster program, and compiles in half a minute.
+Layers are a loop over stacked arrays, or written out one after the other. A loop compiles in seconds, but for some
+chips the compiler copies what it stacks. Written out, the compiler fetches the next matrix while a layer computes,
+which it does not do across the turns of a loop: that is the faster program, and compiles in up to a minute.
 """
 
 from __future__ import annotations

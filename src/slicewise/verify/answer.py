@@ -9,8 +9,9 @@ from slicewise.planner.step import Step
 from slicewise.spec.measured import MeasuredStep
 from slicewise.verify.claims import decode_claims, prefill_claims
 from slicewise.verify.estimate import Estimate, parts_of, scopes_of
-from slicewise.verify.job import LOOP, Job, Outcome
+from slicewise.verify.job import Job, Outcome
 from slicewise.verify.reading import Reading
+from slicewise.verify.recipe import LOOP, WRITTEN_OUT
 from slicewise.verify.rows import compare
 from slicewise.verify.verification import MaxBatch, Verification
 
@@ -18,8 +19,10 @@ PROGRAM = (
     "The program is that of the LLaMA family as it would run, every array of it declared; it multiplies in the compute"
     " dtype and adds up in float32. Norms, rotary embedding and SiLU are LLaMA's."
 )
-LOOP_OF_LAYERS = "The layers are a loop over stacked arrays, which compiles in seconds."
-WRITTEN = "The layers are written out one after the other"
+LAYERS = {
+    LOOP: "The layers are a loop over stacked arrays, which compiles in seconds",
+    WRITTEN_OUT: "The layers are written out one after the other",
+}
 OF_THE_CPU = (
     "Collectives, FLOPs and argument bytes are those of the same program for as many devices of the CPU, whose compiler"
     " pads nothing, and whose temporaries say nothing of a TPU's."
@@ -132,10 +135,7 @@ def _published(job: Job) -> MeasuredStep | None:
 
 def _assumptions(job: Job, outcome: Outcome) -> tuple[str, ...]:
     deployment, reading, told = job.deployment, outcome.reading, [PROGRAM]
-    if reading.form == LOOP:
-        told.append(LOOP_OF_LAYERS)
-    else:
-        told.append(f"{WRITTEN}: {outcome.why_written_out}." if outcome.why_written_out else f"{WRITTEN}.")
+    told.append(": ".join(filter(None, (LAYERS[reading.form], outcome.about_form))) + ".")
     devices = deployment.slice.chip.devices_per_chip
     if devices > 1:
         told.append(f"To the compiler a chip is {devices} devices: the mesh counts them, the rows add those of a chip.")

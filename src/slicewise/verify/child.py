@@ -16,9 +16,9 @@ from slicewise.program.attention import PROMPT_BLOCK
 from slicewise.program.build import Program, decode_program, prefill_program
 from slicewise.program.lines import LINES, WEIGHTS
 from slicewise.verify.claims import Declared
-from slicewise.verify.compiler import compile_and_read
+from slicewise.verify.compiler import GaveUpError, compile_and_read
 from slicewise.verify.devices import cpu_devices, mesh_of, tpu_devices
-from slicewise.verify.recipe import Recipe
+from slicewise.verify.recipe import LOOP, Recipe
 
 
 def build(recipe: Recipe) -> Program:
@@ -30,7 +30,7 @@ def build(recipe: Recipe) -> Program:
     slice_, llama = load_slice(recipe.slice_name), recipe.llama
     devices = (tpu_devices if recipe.platform == "tpu" else cpu_devices)(slice_)
     mesh = mesh_of(slice_, devices, llama.n_kv_heads)
-    words: dict[str, Any] = {"scaled": recipe.scaled, "loop": recipe.is_loop}
+    words: dict[str, Any] = {"scaled": recipe.scaled, "loop": recipe.form == LOOP}
     if recipe.kind == "prefill":
         return prefill_program(llama, recipe.precision, mesh, prompt_tokens=recipe.size, **words)
     return decode_program(llama, recipe.precision, mesh, batch=recipe.size, context=recipe.context, **words)
@@ -61,7 +61,7 @@ def answer(recipe: Recipe, hlo: Path | None = None) -> dict[str, Any]:
         InputError: as for `build`, or the text cannot be written.
     """
     program = build(recipe)
-    reading, text = compile_and_read(program, "loop" if recipe.is_loop else "written out", recipe.versions)
+    reading, text = compile_and_read(program, recipe.form, recipe.versions)
     if hlo and text:
         try:
             hlo.write_text(text, encoding="utf-8")
@@ -78,6 +78,8 @@ def main() -> None:
     recipe, hlo = pickle.load(sys.stdin.buffer)  # noqa: S301
     try:
         found = answer(recipe, hlo)
+    except GaveUpError as error:
+        found = {"gave up": str(error)}
     except InputError as error:
         found = {"refused": str(error)}
     with answers:

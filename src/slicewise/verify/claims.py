@@ -173,7 +173,9 @@ def _why_weights(deployment: Deployment, declared: Declared, planned: float) -> 
         return _of_params(deployment.params)
     more = declared.vector_bytes - _planned_vectors(deployment)
     return sentences(
-        f"norms are whole on every chip, and none narrower than 16 bits: {show(more, 'B')} more" if more >= 1 else "",
+        f"norms are whole on every chip, and no vector narrower than 16 bits: {show(more, 'B')} more"
+        if more >= 1
+        else "",
         _filled_up(deployment, declared, planned),
     )
 

@@ -25,7 +25,11 @@ from slicewise.verify.hlo_work import prefetch_bytes, work
 from slicewise.verify.reading import Exchange, Held, Operation, Reading
 from slicewise.verify.refusals import refusal
 
-N_LARGEST, N_HELD = 12, 4
+N_LARGEST, N_BUFFERS = 12, 4
+
+
+class GaveUpError(InputError):
+    """The compiler fails for another reason than the program's size."""
 
 
 def compile_and_read(program: Program, form: str, compiler: str) -> tuple[Reading, str]:
@@ -37,7 +41,7 @@ def compile_and_read(program: Program, form: str, compiler: str) -> tuple[Readin
         compiler: its name, for the reading.
 
     Raises:
-        InputError: the compiler fails for another reason than size; the message has its first line.
+        GaveUpError: the compiler fails for another reason than size; the message has its first line.
     """
     start = time.monotonic()
     try:
@@ -45,8 +49,8 @@ def compile_and_read(program: Program, form: str, compiler: str) -> tuple[Readin
     except jax.errors.JaxRuntimeError as error:
         refused = refusal(str(error))
         if refused is None:
-            first = str(error).strip().splitlines()[0][:200]
-            raise InputError(
+            first = str(error).strip().partition("\n")[0][:200]
+            raise GaveUpError(
                 f"the compiler gave up on {program.name} ({first}), which is no verdict on the plan"
             ) from None
         seconds = time.monotonic() - start
@@ -70,7 +74,7 @@ def _read(program: Program, form: str, compiler: str, seconds: float, memory: An
         temporary_bytes=float(memory.temp_size_in_bytes),
         result_bytes=float(memory.output_size_in_bytes - memory.alias_size_in_bytes),
         peak_bytes=float(memory.peak_memory_in_bytes),
-        held=tuple(Held(scope=each.scope, n_bytes=each.n_bytes) for each in buffers(module, scope, N_HELD)),
+        held=tuple(Held(scope=each.scope, n_bytes=each.n_bytes) for each in buffers(module, scope, N_BUFFERS)),
         unknown_loops=len(module.unknown_trip_count),
         exchanges=_exchanges(collectives(module), scope, dict(program.mesh.shape)),
         flops=flops(module, scope),

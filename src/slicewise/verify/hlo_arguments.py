@@ -55,8 +55,8 @@ def sides(shape: str) -> list[tuple[int, int]]:
     plain = [dims[axis] for axis in reversed(order)]
     outer_first = list(plain)
     tile = _TILE.search(layout[2] or "")
-    sides = [int(side) for side in tile[1].split(",")] if tile else []
-    for i, side in enumerate(reversed(sides)):
+    tiled = [int(side) for side in tile[1].split(",")] if tile else []
+    for i, side in enumerate(reversed(tiled)):
         if i < len(outer_first):
             outer_first[-1 - i] = -(-outer_first[-1 - i] // side) * side
     return list(zip(plain, outer_first, strict=True))

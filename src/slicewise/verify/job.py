@@ -6,7 +6,6 @@ import math
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from slicewise.planner.deployment import Deployment
 from slicewise.program.family import llama_of
@@ -15,15 +14,18 @@ from slicewise.units import show
 from slicewise.verify.claims import Declared
 from slicewise.verify.process import CompilerDiedError, compiled
 from slicewise.verify.reading import Reading, from_dict
-from slicewise.verify.recipe import Recipe
+from slicewise.verify.recipe import LOOP, WRITTEN_OUT, Recipe
 from slicewise.verify.store import key_of, load, save
 from slicewise.verify.toolchain import Compiler
 
-LOOP, WRITTEN_OUT = "loop", "written out"
-"""The program's forms: layers as a loop, which compiles in seconds, or one after the other, which is faster."""
-
 COPIES = 0.02
 """A loop whose temporaries are more than this share of its arguments holds copies of them."""
+
+NOT_OF_THE_CACHE = ("embed", "mlp", "head")
+"""Scopes whose arrays cannot be copies of the cache."""
+
+DIED, OF_MEMORY = "died", "SIGKILL"
+"""A death is kept as an answer, unless the system took the memory away, which it may not do next time."""
 
 FLAGS = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
 """Variables that change what a compiler makes of a program."""
@@ -62,7 +64,7 @@ class Job:
         """
         return Recipe(
             kind=self.kind,
-            is_loop=self.form == LOOP,
+            form=self.form,
             llama=llama_of(self.deployment.model),
             precision=self.deployment.precision,
             slice_name=self.deployment.slice.name,
@@ -80,13 +82,13 @@ class Outcome:
 
     Attributes:
         was_kept: the reading was found in the store.
-        why_written_out: what was wrong with the loop, where that was tried first.
+        about_form: why it is this form, where both were tried.
     """
 
     declared: Declared
     reading: Reading
     was_kept: bool
-    why_written_out: str = ""
+    about_form: str = ""
 
     @property
     def needed_bytes(self) -> float:
@@ -105,83 +107,90 @@ def run(job: Job, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
 
     Raises:
         InputError: the model is not of the family, the slice cannot be compiled for, or the file cannot be written.
-        CompilerDiedError: the compiler did not survive it.
+        CompilerDiedError: the compiler did not survive it, or gave up.
     """
-    recipe = job.recipe()
-    key = key_of([asdict(recipe), [os.environ.get(name, "") for name in FLAGS]])
-    kept = None if fresh or hlo else _outcome(load(key), was_kept=True)
+    recipe, devices = job.recipe(), job.deployment.slice.chip.devices_per_chip
+    key = key_of([asdict(recipe), devices, [os.environ.get(name, "") for name in FLAGS]])
+    kept = None if fresh or hlo else _kept(key)
     if kept is not None:
         return kept
-    answer = compiled(recipe, _task(job), job.compiler.environment, hlo)
+    try:
+        answer = compiled(recipe, _task(job), job.compiler.environment, hlo)
+    except CompilerDiedError as died:
+        if OF_MEMORY not in str(died):
+            save(key, {DIED: str(died)})
+        raise
     save(key, answer)
     return Outcome(declared=Declared(**answer["declared"]), reading=from_dict(answer["reading"]), was_kept=False)
 
 
-def run_best(job: Job, plan_bytes: float, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
+def run_best(job: Job, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
     """The program in the form that the compiler serves best: a loop, unless that costs copies.
 
     For some chips the compiler turns stacked weights round before a loop, or takes a layer's cache out of the stack, so
-    that it holds them twice. Where the loop does so, is refused though the plan's bytes would fit, or is too much for
-    the compiler, the layers are written out. A prompt's are so only where there is no loop: that takes minutes.
+    that it holds them twice. Where the loop does so, is refused though what it declares would fit, or is too much for
+    the compiler, the layers are written out, and the form that fits, or needs less, is taken. A prompt's are written
+    out only where there is no loop: that takes minutes.
 
     Args:
         job: what to compile, as a loop.
-        plan_bytes: what the plan counts on a chip. [B]
         hlo: where to save the text; None for nowhere.
         fresh: compile even what was compiled before.
 
     Raises:
         InputError: as for `run`.
-        CompilerDiedError: the compiler survived neither form.
+        CompilerDiedError: there is no form that the compiler survives and does not refuse.
     """
     loop: Outcome | None = None
     try:
         loop = run(job, hlo, fresh=fresh)
-        why = _against(loop, job, plan_bytes)
-    except CompilerDiedError as died:
-        why = "as a loop they are too much for the compiler"
+        why = _against(loop, job)
+    except CompilerDiedError:
         if job.compiler.platform != "tpu":
-            raise died from None
+            raise
+        why = "as a loop they are too much for the compiler"
     if loop and not why:
         return loop
     try:
-        other = replace(run(replace(job, form=WRITTEN_OUT), hlo, fresh=fresh), why_written_out=why)
+        other = replace(run(replace(job, form=WRITTEN_OUT), hlo, fresh=fresh), about_form=why)
     except CompilerDiedError:
-        if loop is None:
+        if loop is None or loop.reading.refusal:
             raise
-        return loop
+        return replace(loop, about_form="written out they are too much for the compiler")
     if loop is None or (other.reading.fits, -other.needed_bytes) > (loop.reading.fits, -loop.needed_bytes):
         return other
     # The text that was saved is the other form's.
-    return run(job, hlo, fresh=True) if hlo and loop.reading.fits else loop
+    return run(job, hlo, fresh=True) if hlo and loop.reading.fits and other.reading.fits else loop
 
 
-def _against(loop: Outcome, job: Job, plan_bytes: float) -> str:
+def _against(loop: Outcome, job: Job) -> str:
     """What speaks against the loop; "" for nothing."""
-    reading = loop.reading
+    reading, chip = loop.reading, job.deployment.slice.chip
     if job.compiler.platform != "tpu":
         return ""
     if reading.refusal:
-        would_fit = plan_bytes <= job.deployment.slice.chip.usable_hbm_bytes
+        would_fit = sum(loop.declared.line_bytes.values()) <= chip.usable_hbm_bytes
         return "as a loop the compiler refuses them" if would_fit else ""
     if job.kind == "prefill":
         return ""
     # Half a layer's cache is its keys, or its values.
-    devices, layers = job.deployment.slice.chip.devices_per_chip, job.deployment.model.n_layers
-    of_layer = loop.declared.line_bytes[CACHE] / devices / layers / 2
-    copied = [each for each in reading.held if each.scope == "dot_product" and each.n_bytes >= of_layer]
+    of_layer = loop.declared.line_bytes[CACHE] / chip.devices_per_chip / job.deployment.model.n_layers / 2
+    copied = [each for each in reading.held if each.scope not in NOT_OF_THE_CACHE and each.n_bytes >= of_layer]
     if copied:
-        return f"a loop copies {show(copied[0].n_bytes, 'B')} of each layer's cache"
+        return f"as a loop the program keeps an array of {show(copied[0].n_bytes, 'B')} beside its arguments"
     if reading.temporary_bytes > COPIES * reading.argument_bytes:
-        return f"a loop needs {show(reading.temporary_bytes, 'B')} beside its arguments"
+        return f"as a loop the program needs {show(reading.temporary_bytes, 'B')} beside its arguments"
     return ""
 
 
-def _outcome(kept: dict[str, Any] | None, *, was_kept: bool) -> Outcome | None:
+def _kept(key: str) -> Outcome | None:
+    kept = load(key)
     if not isinstance(kept, dict):
         return None
+    if DIED in kept:
+        raise CompilerDiedError(str(kept[DIED]))
     try:
-        return Outcome(declared=Declared(**kept["declared"]), reading=from_dict(kept["reading"]), was_kept=was_kept)
+        return Outcome(declared=Declared(**kept["declared"]), reading=from_dict(kept["reading"]), was_kept=True)
     except (KeyError, TypeError):
         return None
 

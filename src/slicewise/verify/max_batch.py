@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from slicewise.verify.job import LOOP, Job, Outcome, run_best
+from slicewise.verify.job import Job, Outcome, run_best
 from slicewise.verify.largest import largest
+from slicewise.verify.recipe import LOOP
 from slicewise.verify.verification import MaxBatch, Tried
 
 
@@ -18,6 +19,9 @@ def find_max_batch(base: Job, *, fresh: bool) -> tuple[MaxBatch, Outcome]:
     Args:
         base: a decode step of any size.
         fresh: compile even what was compiled before.
+
+    Raises:
+        InputError: as for `run_best`.
     """
     deployment = base.deployment
     conventions = replace(deployment.conventions, memory_fraction=1.0, hbm_bytes_per_chip=None)
@@ -31,8 +35,7 @@ def find_max_batch(base: Job, *, fresh: bool) -> tuple[MaxBatch, Outcome]:
         batch = rounds * shards
         if batch in outcomes:
             return outcomes[batch].reading.fits
-        planned_bytes = float(full.value("total_bytes_per_chip", batch=batch))
-        outcomes[batch] = run_best(replace(base, form=LOOP, size=batch), planned_bytes, fresh=fresh)
+        outcomes[batch] = run_best(replace(base, form=LOOP, size=batch), fresh=fresh)
         reading, needed = outcomes[batch].reading, outcomes[batch].needed_bytes * chip.devices_per_chip
         tried.append(
             Tried(
@@ -49,6 +52,7 @@ def find_max_batch(base: Job, *, fresh: bool) -> tuple[MaxBatch, Outcome]:
         # What tiles fill up shows in the first refusal: the next guess takes it along.
         weights = float(full.value("weight_bytes")) / deployment.slice.n_chips
         needed = outcomes[guess * shards].needed_bytes * chip.devices_per_chip
-        guess = max(int(guess * (chip.usable_hbm_bytes - weights) / (needed - weights)), 1)
+        if math.isfinite(needed) and needed > weights:
+            guess = max(int(guess * (chip.usable_hbm_bytes - weights) / (needed - weights)), 1)
     batch = largest(fits, guess) * shards
     return MaxBatch(batch=batch, plan_batch=planned, tried=tuple(tried)), outcomes[max(batch, shards)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,8 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import slicewise
 from slicewise.errors import InputError
 from slicewise.verify.recipe import Recipe
 
@@ -28,7 +28,7 @@ LAST_WORDS = 200
 
 
 class CompilerDiedError(InputError):
-    """The compiler's process ended without an answer."""
+    """The compiler died, or gave up for another reason than size: no verdict, and another form may fare better."""
 
 
 def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Path | None) -> dict[str, Any]:
@@ -42,10 +42,10 @@ def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Pat
 
     Raises:
         InputError: the model or the slice cannot be compiled, or the text cannot be written.
-        CompilerDiedError: the compiler did not survive it.
+        CompilerDiedError: the compiler did not survive it, or gave up.
     """
-    package = str(Path(slicewise.__file__).parents[1])
-    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    # What jax is told by the environment would change the program.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     with tempfile.TemporaryFile() as chatter:
         process = subprocess.Popen(
             # Not from the folder that the user happens to be in: its files may be called jax.py.
@@ -53,7 +53,7 @@ def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Pat
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=chatter,
-            env={**os.environ, **environment, "PYTHONPATH": path},
+            env={**inherited, **environment},
         )
         try:
             printed = _waited(process, pickle.dumps((recipe, hlo)), task)
@@ -61,9 +61,13 @@ def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Pat
             process.kill()
             process.communicate()
             raise
+        if process.returncode < 0:
+            raise CompilerDiedError(f"{task}: the compiler died ({_signal(-process.returncode)}{_last_words(chatter)})")
         if process.returncode or not printed:
-            raise CompilerDiedError(f"{task}: the compiler died ({_death(process.returncode, chatter)})")
+            raise InputError(f"{task}: the compiler ended (exit code {process.returncode}{_last_words(chatter)})")
     answer: dict[str, Any] = json.loads(printed)
+    if "gave up" in answer:
+        raise CompilerDiedError(answer["gave up"])
     if "refused" in answer:
         raise InputError(answer["refused"])
     return answer
@@ -79,6 +83,7 @@ def _waited(process: subprocess.Popen[bytes], message: bytes, task: str) -> byte
             given = b""
             if terminal:
                 line = f"{task} ... {time.monotonic() - start:.0f} s"
+                line = line[-(shutil.get_terminal_size().columns - 1) :]
                 width = max(width, len(line))
                 terminal.write(f"\r{line}")
                 terminal.flush()
@@ -90,8 +95,14 @@ def _waited(process: subprocess.Popen[bytes], message: bytes, task: str) -> byte
     return printed
 
 
-def _death(code: int, chatter: Any) -> str:
-    cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_words(chatter: IO[bytes]) -> str:
     chatter.seek(0)
     lines = [line.strip() for line in chatter.read().decode(errors="replace").splitlines() if line.strip()]
-    return f"{cause}; its last words: {lines[-1][:LAST_WORDS]}" if lines else cause
+    return f"; its last words: {lines[-1][:LAST_WORDS]}" if lines else ""

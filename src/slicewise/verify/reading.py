@@ -74,7 +74,7 @@ class Reading:
         compiler: its name and versions.
         compile_s: how long it took. [s]
         line_bytes: bytes of the arguments as the compiler lays them out, by ledger line. [B]
-        filled: sides of the largest argument of each line that tiles fill up, such as "96 to 128".
+        filled: by ledger line, what tiles fill up in the argument to which they add most, such as "96 to 128".
         argument_bytes: their sum as the compiler has it. [B]
         temporary_bytes: what it needs beside them. [B]
         result_bytes: results that do not take the place of an argument. [B]

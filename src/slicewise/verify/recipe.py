@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from slicewise.program.family import Llama
 from slicewise.spec.precision import Precision
 
+LOOP, WRITTEN_OUT = "loop", "written out"
+"""The program's forms: layers as a loop, which compiles in seconds, or one after the other, which is faster."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -14,7 +17,7 @@ class Recipe:
 
     Attributes:
         kind: decode or prefill.
-        is_loop: its layers are a loop, rather than written out.
+        form: LOOP or WRITTEN_OUT.
         llama: the model.
         precision: dtypes of weights, cache and activations.
         slice_name: chip and topology, as the catalog prints them.
@@ -26,7 +29,7 @@ class Recipe:
     """
 
     kind: str
-    is_loop: bool
+    form: str
     llama: Llama
     precision: Precision
     slice_name: str

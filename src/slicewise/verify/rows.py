@@ -11,6 +11,7 @@ from slicewise.program.lines import INPUTS, SCALES
 from slicewise.units import show
 from slicewise.verify.claims import Claims, sentences
 from slicewise.verify.reading import Exchange, Reading
+from slicewise.verify.recipe import LOOP
 
 EQUAL = 5e-4
 """Ratios within this of 1 need no reason."""
@@ -20,7 +21,8 @@ WIDENED = "the CPU's compiler widens 16 bits to float32, twice the bytes"
 AGAIN = "the compiler computes part of it again rather than keep it"
 FEWER = "fewer are kept at a time than the plan counts"
 OF_THE_PROGRAM = "the program's own; the plan's ledger has no such line"
-N_HELD = 2
+OTHER, NO_SCOPE = "other", "outside the named scopes"
+N_NAMED = 2
 """Arrays that the reason of a large rest names."""
 
 KINDS = {
@@ -82,14 +84,15 @@ def compare(claims: Claims, reading: Reading, *, of_tpu: bool = True) -> tuple[R
     if reading.refusal:
         return tuple(_refused(claims, reading))
     beside = _beside(claims, reading) if of_tpu else _arguments(claims, reading)
-    return (*_lines(claims, reading), *beside, *_collectives(claims, reading), *_flops(claims, reading))
+    collectives = _collectives(claims, reading, of_tpu=of_tpu)
+    return (*_lines(claims, reading), *beside, *collectives, *_flops(claims, reading))
 
 
 def _lines(claims: Claims, reading: Reading) -> Iterable[Row]:
     for line, planned in claims.line_bytes.items():
         compiled = claims.devices_per_chip * reading.line_bytes.get(line, 0.0)
         declared = claims.declared_bytes.get(line, planned)
-        is_filled = abs(compiled - declared) > EQUAL * declared
+        is_filled = compiled - declared > EQUAL * declared
         tiles = f"tiles fill up {reading.filled[line]}" if is_filled and line in reading.filled else ""
         why = _if_off(planned, compiled, sentences(claims.why.get(line, ""), tiles))
         own = OF_THE_PROGRAM if line in SCALES else ""
@@ -131,13 +134,14 @@ def _beside(claims: Claims, reading: Reading) -> Iterable[Row]:
 
 
 def _held(reading: Reading) -> str:
-    named = [each for each in reading.held[:N_HELD] if each.n_bytes > reading.held[0].n_bytes / 10]
-    largest = ", ".join(f"{show(each.n_bytes, 'B')} of {each.scope}" for each in named)
-    return f"the largest arrays of a device: {largest}" if largest else ""
+    """The largest arrays, those that are alike once: they may well be one after the other in the same place."""
+    named = [each for each in dict.fromkeys(reading.held) if each.n_bytes > reading.held[0].n_bytes / 10][:N_NAMED]
+    sizes = (f"{show(each.n_bytes, 'B')} {NO_SCOPE if each.scope == OTHER else f'of {each.scope}'}" for each in named)
+    return f"the largest arrays of a device: {', '.join(sizes)}" if named else ""
 
 
 def _with_scales(claims: Claims) -> str:
-    return f"with {show(claims.scale_bytes, 'B')} of scales" if claims.scale_bytes else ""
+    return f"both with {show(claims.scale_bytes, 'B')} of scales" if claims.scale_bytes else ""
 
 
 def _refused(claims: Claims, reading: Reading) -> Iterable[Row]:
@@ -146,17 +150,19 @@ def _refused(claims: Claims, reading: Reading) -> Iterable[Row]:
         yield Row(part="memory", name=line, unit="B", plan=planned, compiler=None, why=own)
     yield Row(part="memory", name=claims.beside, unit="B", plan=claims.beside_bytes, compiler=None)
     needed = reading.refusal.needed_bytes if reading.refusal else None
+    compiled = None if needed is None else claims.devices_per_chip * needed
+    copies = ", and with copies of what a loop stacks" if reading.form == LOOP else ""
     yield Row(
         part="memory",
         name="all of it",
         unit="B",
         plan=claims.total_bytes,
-        compiler=None if needed is None else claims.devices_per_chip * needed,
-        why="all that the compiler says, with what tiles fill up, and with copies of what a loop stacks",
+        compiler=compiled,
+        why="" if compiled is None else _if_off(claims.total_bytes, compiled, f"with what tiles fill up{copies}"),
     )
 
 
-def _collectives(claims: Claims, reading: Reading) -> Iterable[Row]:
+def _collectives(claims: Claims, reading: Reading, *, of_tpu: bool) -> Iterable[Row]:
     """Bytes of collectives as gathers: an AllReduce is a ReduceScatter and an AllGather."""
     inside = [each for each in reading.exchanges if each.scope in LAYER_SCOPES]
     exchanges = [each for each in inside if _is_exchange(each, claims, reading)]
@@ -173,7 +179,7 @@ def _collectives(claims: Claims, reading: Reading) -> Iterable[Row]:
                 unit="B",
                 plan=planned,
                 compiler=moved,
-                why=_if_off(planned, moved, sentences(why, _widened(claims, found))),
+                why=_if_off(planned, moved, sentences(why, "" if of_tpu else _widened(claims, found))),
             )
     outside = [each for each in reading.exchanges if each.scope not in LAYER_SCOPES]
     if outside:
@@ -227,7 +233,7 @@ def _flops(claims: Claims, reading: Reading) -> Iterable[Row]:
         yield Row(part="flops", name=name, unit="FLOP", plan=planned, compiler=found, why=_if_off(planned, found, why))
     other = devices * (sum(reading.flops.values()) - matmuls - attention)
     if other > 0:
-        yield Row(part="flops", name="elsewhere", unit="FLOP", plan=0.0, compiler=other, why="outside the named scopes")
+        yield Row(part="flops", name="elsewhere", unit="FLOP", plan=0.0, compiler=other, why="in no scope of matmuls")
 
 
 def _if_off(plan: float, compiled: float, why: str) -> str:

@@ -17,8 +17,9 @@ from slicewise.planner.step import Step, step_of
 from slicewise.program.family import llama_of
 from slicewise.spec.model import Model
 from slicewise.verify.answer import answer
-from slicewise.verify.job import LOOP, WRITTEN_OUT, Job, run, run_best
+from slicewise.verify.job import Job, run, run_best
 from slicewise.verify.max_batch import find_max_batch
+from slicewise.verify.recipe import LOOP, WRITTEN_OUT
 from slicewise.verify.toolchain import find_compiler
 from slicewise.verify.verification import Verification
 
@@ -85,8 +86,7 @@ def verify(
     if estimate:
         outcome = run(base, place, fresh=fresh)
     elif place or not outcome or question.batch is not None:
-        planned_bytes = step.weight_bytes / slice_.n_chips if prefill else step.total_bytes_per_chip
-        outcome = run_best(base, planned_bytes, place, fresh=fresh)
+        outcome = run_best(base, place, fresh=fresh)
     told = _chosen(flags, step, prefill=prefill, max_batch=max_batch)
     if place and outcome.reading.refusal:
         told.append(f"{place} was not written: the compiler made no program.")

@@ -33,20 +33,20 @@ def load(key: str) -> dict[str, Any] | None:
     """A result that was kept; None where there is none, or it cannot be read."""
     try:
         kept: dict[str, Any] = json.loads((folder() / f"{key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # a home that is not known is a RuntimeError
         return None
     return kept
 
 
 def save(key: str, result: dict[str, Any]) -> None:
     """Keep a result. A folder that cannot be written costs a compilation next time, no more."""
-    place = folder()
     try:
+        place = folder()
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place, suffix=".part", delete=False, encoding="utf-8") as part:
             json.dump(result, part)
         Path(part.name).replace(place / f"{key}.json")
-    except OSError:
+    except (OSError, RuntimeError):
         return
 
 
