@@ -196,8 +196,7 @@ def _kept(key: str) -> Outcome | None:
 
 
 def _task(job: Job) -> str:
-    size = f"{job.size:,} sequences of {job.context:,} tokens"
-    if job.kind == "prefill":
-        size = f"a prompt of {job.size:,} tokens"
-    layers = "as a loop" if job.form == LOOP else "written out, which takes a while"
-    return f"Compiling {job.kind} for {job.deployment.slice.name}, {size}, layers {layers}"
+    """What is being done, in so few words that a terminal of 80 columns shows them all."""
+    size = f"{job.size:,} tokens" if job.kind == "prefill" else f"{job.size:,} × {job.context:,} tokens"
+    form = "as a loop" if job.form == LOOP else "written out"
+    return f"Compiling {job.kind} for {job.deployment.slice.name}, {size}, {form}"
