@@ -281,7 +281,7 @@ def test_a_death_is_kept_but_for_one_of_memory(
 
     def dies(*_: object) -> None:
         asked.append(cause)
-        raise CompilerDiedError(f"the compiler died ({cause})")
+        raise CompilerDiedError(f"the compiler died ({cause})", may_live=not is_kept)
 
     monkeypatch.setattr(job_module, "compiled", dies)
     for _ in range(2):

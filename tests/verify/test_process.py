@@ -66,11 +66,22 @@ def test_a_refusal_is_the_users(child: Callable[[str], None], recipe: Recipe) ->
         ask(recipe)
 
 
-def test_a_death_is_one_line(child: Callable[[str], None], recipe: Recipe) -> None:
-    child("import os, signal; os.write(2, b'stack overflow\\n'); os.kill(os.getpid(), signal.SIGSEGV)")
+@pytest.mark.parametrize(("cause", "may_live"), [("SIGSEGV", False), ("SIGKILL", True)])
+def test_a_death_is_one_line(child: Callable[[str], None], recipe: Recipe, cause: str, may_live: bool) -> None:
+    child(f"import os, signal; os.write(2, b'too deep\\n'); os.kill(os.getpid(), signal.{cause})")
     with pytest.raises(CompilerDiedError) as caught:
         ask(recipe)
-    assert str(caught.value) == f"{TASK}: the compiler died (SIGSEGV; its last words: stack overflow)"
+    assert str(caught.value) == f"{TASK}: the compiler died ({cause}; its last words: too deep)"
+    assert caught.value.may_live == may_live
+
+
+def test_a_process_that_cannot_be_started_is_one_line(monkeypatch: pytest.MonkeyPatch, recipe: Recipe) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(process.subprocess, "Popen", start)
+    with pytest.raises(InputError, match=r"cannot be started \(Cannot allocate memory\); give it room$"):
+        ask(recipe)
 
 
 def test_giving_up_is_no_refusal_of_the_users_words(child: Callable[[str], None], recipe: Recipe) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from slicewise.catalog.load import measured_steps
 from slicewise.planner.step import Step
+from slicewise.program.lines import SCALES
 from slicewise.spec.measured import MeasuredStep
 from slicewise.verify.claims import decode_claims, prefill_claims
 from slicewise.verify.estimate import Estimate, parts_of, scopes_of
@@ -27,11 +28,10 @@ OF_THE_CPU = (
     "Collectives, FLOPs and argument bytes are those of the same program for as many devices of the CPU, whose compiler"
     " pads nothing, and whose temporaries say nothing of a TPU's."
 )
-SCALES = (
+OF_THE_SCALES = (
     "Narrow weights have a float32 scale a column, narrow caches a bf16 scale a token and head: lines of their own,"
     " which --book leaves out."
 )
-NARROW = ("int8", "fp8", "int4")
 
 
 def answer(
@@ -144,8 +144,8 @@ def _assumptions(job: Job, outcome: Outcome) -> tuple[str, ...]:
     if job.compiler.platform != "tpu":
         why = job.compiler.why_not_tpu or "the CPU's compiler was asked for"
         told.append(f"No verdict of the TPU's compiler: {why}. {OF_THE_CPU}")
-    if job.scaled and {deployment.precision.weights, deployment.precision.kv} & set(NARROW):
-        told.append(SCALES)
+    if any(outcome.declared.line_bytes[line] for line in SCALES):
+        told.append(OF_THE_SCALES)
     if job.kind == "decode" and not deployment.workload.context_is_set:
         told.append(f"The cache has room for {job.context:,} tokens a sequence, prompt plus output; all of it is read.")
     return tuple(told)

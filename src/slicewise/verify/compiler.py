@@ -22,7 +22,7 @@ from slicewise.verify.hlo_collectives import Collective, collectives
 from slicewise.verify.hlo_flops import flops
 from slicewise.verify.hlo_work import Operation as Work
 from slicewise.verify.hlo_work import prefetch_bytes, work
-from slicewise.verify.reading import Exchange, Held, Operation, Reading
+from slicewise.verify.reading import Exchange, Operation, Reading
 from slicewise.verify.refusals import refusal
 
 N_LARGEST, N_BUFFERS = 12, 4
@@ -74,7 +74,7 @@ def _read(program: Program, form: str, compiler: str, seconds: float, memory: An
         temporary_bytes=float(memory.temp_size_in_bytes),
         result_bytes=float(memory.output_size_in_bytes - memory.alias_size_in_bytes),
         peak_bytes=float(memory.peak_memory_in_bytes),
-        held=tuple(Held(scope=each.scope, n_bytes=each.n_bytes) for each in buffers(module, scope, N_BUFFERS)),
+        held=buffers(module, scope, N_BUFFERS),
         unknown_loops=len(module.unknown_trip_count),
         exchanges=_exchanges(collectives(module), scope, dict(program.mesh.shape)),
         flops=flops(module, scope),

@@ -62,7 +62,6 @@ def mesh_of(slice_: Slice, devices: NDArray[np.object_], n_kv_heads: int) -> Mes
 
     Devices of one chip count as a short axis of the torus.
     """
-    axes = tuple(Axis(length=length, wraps=False, link_bytes_per_s=1.0) for length in devices.shape)
-    wrapped = {axis.length: axis.wraps for axis in slice_.axes}
-    axes = tuple(Axis(length=axis.length, wraps=wrapped.get(axis.length, False), link_bytes_per_s=1.0) for axis in axes)
+    wraps = {axis.length: axis.wraps for axis in slice_.axes}
+    axes = tuple(Axis(length=n, wraps=wraps.get(n, False), link_bytes_per_s=1.0) for n in devices.shape)
     return make_mesh(devices, head_split(axes, math.gcd(devices.size, n_kv_heads)))

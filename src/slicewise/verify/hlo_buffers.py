@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from slicewise.verify.hlo import Module, labels
 from slicewise.verify.hlo_text import Computation, Instruction, arrays
+from slicewise.verify.reading import Held
 
 _NOT_MADE = (
     "parameter",
@@ -21,20 +21,7 @@ _NOT_MADE = (
 _IN_PLACE = "dynamic-update-slice"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Buffer:
-    """An array in HBM.
-
-    Attributes:
-        scope: of what makes it, or else of what first uses it.
-        n_bytes: without padding. [B]
-    """
-
-    scope: str
-    n_bytes: int
-
-
-def buffers(module: Module, scope: Callable[[str], str], most: int) -> tuple[Buffer, ...]:
+def buffers(module: Module, scope: Callable[[str], str], most: int) -> tuple[Held, ...]:
     """The largest arrays that operations make, the largest first.
 
     What an operation writes in place, as a token into the cache, is not made by it. Arrays that live one after the
@@ -47,7 +34,7 @@ def buffers(module: Module, scope: Callable[[str], str], most: int) -> tuple[Buf
     """
     label = labels(module, scope)
     found = [
-        Buffer(scope=label[name][instruction.name], n_bytes=array.n_bytes)
+        Held(scope=label[name][instruction.name], n_bytes=array.n_bytes)
         for name in module.times
         if not module.is_fused(name)
         for instruction in module.computations[name].instructions.values()

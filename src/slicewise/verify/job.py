@@ -24,8 +24,8 @@ COPIES = 0.02
 NOT_OF_THE_CACHE = ("embed", "mlp", "head")
 """Scopes whose arrays cannot be copies of the cache."""
 
-DIED, OF_MEMORY = "died", "SIGKILL"
-"""A death is kept as an answer, unless the system took the memory away, which it may not do next time."""
+DIED = "died"
+"""A death is kept as an answer, unless it was the system that ran out of memory: next time it may not."""
 
 FLAGS = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
 """Variables that change what a compiler makes of a program."""
@@ -117,7 +117,7 @@ def run(job: Job, hlo: Path | None = None, *, fresh: bool = False) -> Outcome:
     try:
         answer = compiled(recipe, _task(job), job.compiler.environment, hlo)
     except CompilerDiedError as died:
-        if OF_MEMORY not in str(died):
+        if not died.may_live:
             save(key, {DIED: str(died)})
         raise
     save(key, answer)

@@ -28,7 +28,15 @@ LAST_WORDS = 200
 
 
 class CompilerDiedError(InputError):
-    """The compiler died, or gave up for another reason than size: no verdict, and another form may fare better."""
+    """The compiler died, or gave up for another reason than size: no verdict, and another form may fare better.
+
+    Attributes:
+        may_live: the next try may end otherwise, since it was the system that ended this one.
+    """
+
+    def __init__(self, message: str, *, may_live: bool = False) -> None:
+        super().__init__(message)
+        self.may_live = may_live
 
 
 def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Path | None) -> dict[str, Any]:
@@ -47,14 +55,17 @@ def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Pat
     # What jax is told by the environment would change the program.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     with tempfile.TemporaryFile() as chatter:
-        process = subprocess.Popen(
-            # Not from the folder that the user happens to be in: its files may be called jax.py.
-            [sys.executable, "-P", "-m", "slicewise.verify.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=chatter,
-            env={**inherited, **environment},
-        )
+        try:
+            process = subprocess.Popen(
+                # Not from the folder that the user happens to be in: its files may be called jax.py.
+                [sys.executable, "-P", "-m", "slicewise.verify.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=chatter,
+                env={**inherited, **environment},
+            )
+        except OSError as error:
+            raise InputError(f"{task}: the compiler cannot be started ({error.strerror}); give it room") from None
         try:
             printed = _waited(process, pickle.dumps((recipe, hlo)), task)
         except BaseException:
@@ -62,7 +73,8 @@ def compiled(recipe: Recipe, task: str, environment: Mapping[str, str], hlo: Pat
             process.communicate()
             raise
         if process.returncode < 0:
-            raise CompilerDiedError(f"{task}: the compiler died ({_signal(-process.returncode)}{_last_words(chatter)})")
+            cause, killed = _signal(-process.returncode), process.returncode == -signal.SIGKILL
+            raise CompilerDiedError(f"{task}: the compiler died ({cause}{_last_words(chatter)})", may_live=killed)
         if process.returncode or not printed:
             raise InputError(f"{task}: the compiler ended (exit code {process.returncode}{_last_words(chatter)})")
     answer: dict[str, Any] = json.loads(printed)

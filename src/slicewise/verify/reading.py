@@ -49,7 +49,12 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """An array that the program keeps in HBM beside its arguments: where it comes from, and its size. [B]"""
+    """An array that the program keeps in HBM beside its arguments.
+
+    Attributes:
+        scope: of what makes it, or else of what first uses it.
+        n_bytes: without padding. [B]
+    """
 
     scope: str
     n_bytes: float

@@ -10,6 +10,7 @@ from typing import Any
 from slicewise.program.lines import INPUTS, SCALES
 from slicewise.units import show
 from slicewise.verify.claims import Claims, sentences
+from slicewise.verify.hlo import OTHER
 from slicewise.verify.reading import Exchange, Reading
 from slicewise.verify.recipe import LOOP
 
@@ -21,7 +22,7 @@ WIDENED = "the CPU's compiler widens 16 bits to float32, twice the bytes"
 AGAIN = "the compiler computes part of it again rather than keep it"
 FEWER = "fewer are kept at a time than the plan counts"
 OF_THE_PROGRAM = "the program's own; the plan's ledger has no such line"
-OTHER, NO_SCOPE = "other", "outside the named scopes"
+NO_SCOPE = "outside the named scopes"
 N_NAMED = 2
 """Arrays that the reason of a large rest names."""
 
