@@ -54,7 +54,7 @@ $(PACKAGE): $(VENV) pyproject.toml
 	@touch $@
 
 $(TEST_TOOLS): $(PACKAGE)
-	$(PIP) install --group test --editable '.[figures,verify]'
+	$(PIP) install --group test --editable '.[figures,verify,calibrate]'
 	@touch $@
 
 $(LINT_TOOLS): $(PACKAGE)

@@ -39,6 +39,8 @@ from slicewise.cli.main import main as command_line
 from slicewise.costs import (
     collectives,
     decode,
+    expected,
+    expected_ranks,
     experts,
     gathered_experts,
     hybrid_paging,
@@ -67,7 +69,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 CALLED = (paging, hybrid_paging)
 """Formulas that no graph wires: the planner calls them for what an engine logs."""
-PLAIN = (weights, kv_cache, memory, decode, collectives, prefill, serving, money, limits)
+PLAIN = (weights, kv_cache, memory, decode, collectives, prefill, expected, serving, money, limits)
 MODULES = (
     *PLAIN,
     layered_cache,
@@ -77,6 +79,7 @@ MODULES = (
     gathered_experts,
     ranks,
     shared_prefill,
+    expected_ranks,
     *CALLED,
 )
 NOTHING = 1e-9

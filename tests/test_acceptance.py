@@ -156,7 +156,7 @@ def test_steady_state() -> None:
 
 
 def test_exercise_3_overlapped() -> None:
-    plan = slicewise.plan("llama-3-405b", chip="v5e", **EXERCISE_3)
+    plan = slicewise.plan("llama-3-405b", chip="v5e", view="overlapped", **EXERCISE_3)
     best = plan.recommended
     assert best is not None
     assert (best.step.slice, best.step.batch, best.step.knee_batch) == ("v5e:8x8", 55, 38)
@@ -179,7 +179,7 @@ def test_exercise_3_overlapped() -> None:
 
 
 def test_exercise_3_with_whole_sequences() -> None:
-    best = slicewise.plan("llama-3-405b", **{**EXERCISE_3, "split": "whole"}).recommended
+    best = slicewise.plan("llama-3-405b", **{**EXERCISE_3, "split": "whole", "view": "overlapped"}).recommended
     assert best is not None
     assert (best.step.slice, best.step.batch) == ("v5e:8x8", 56)
 

@@ -174,7 +174,7 @@ def test_ours_is_what_the_planner_answers_when_it_is_asked_directly(answers):
     assert _ours(answers, "0.7", "queries a second and chip, int8 on 4x2") == step.requests_per_s_per_chip
     plan = slicewise.plan(
         "llama-3-405b", chip="v5e", weights="int8", kv="int8", context=8192, tpot="15ms",
-        hbm="16GB", memory_fraction=1, split="ideal",
+        hbm="16GB", memory_fraction=1, split="ideal", view="overlapped",
     )  # fmt: skip
     best = plan.highest_throughput.step
     assert (

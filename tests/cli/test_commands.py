@@ -260,6 +260,7 @@ def test_python_refuses_words_that_are_no_flags() -> None:
 
 def test_fleets_say_whether_they_keep_the_limits(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", "llama-3-70b", "--slice", "v5e:4x4", "--tpot", "20ms", "--ttft", "1s", "--rate", "50"]
+    words += ["--view", "overlapped"]
     _, out, _ = run(capsys, *words)
     assert " ".join(out.split()).count("which breaks the limits") == 2
     fleet = json.loads(run(capsys, *words, "--json")[1])["fleet"]

@@ -14,7 +14,9 @@ from slicewise.planner.deployment import Deployment
 @given(deployment=..., batch=st.none() | st.integers(1, 1000))
 def test_assumptions_are_sentences_each_said_once(deployment: Deployment, batch: int | None) -> None:
     found = assumptions(deployment, batch=batch)
-    assert found[0] == (SERIAL if deployment.conventions.view == "serial" else BOUND)
+    first = {"serial": SERIAL, "expected": deployment.expectation.basis}
+    assert found[0] == first.get(deployment.conventions.view, BOUND)
+    assert (deployment.expectation.basis in found) is not deployment.conventions.book
     assert len(set(found)) == len(found)
     assert all(sentence.endswith(".") and "\n" not in sentence for sentence in found)
 

@@ -18,7 +18,7 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.planner.conventions import BOOK, Conventions
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.step import LEDGER, RATES, TIMES
+from slicewise.planner.step import EXPECTED, LEDGER, RATES, TIMES
 from slicewise.spec.model import reshaped
 from slicewise.spec.precision import Precision
 from slicewise.spec.workload import Workload
@@ -96,7 +96,7 @@ def test_the_ledger_adds_up(deployment: Deployment, batch: int) -> None:
 
 @given(deployment=..., batch=BATCH)
 def test_steps_are_put_together_from_their_terms(deployment: Deployment, batch: int) -> None:
-    v = deployment.evaluate([*TIMES, *RATES, "attention_s"], batch=batch)
+    v = deployment.evaluate([*TIMES, *EXPECTED, *RATES, "attention_s"], batch=batch)
     attention, matrices = max(v["kv_load_s"], v["attention_flops_s"]), max(v["matmul_s"], v["param_load_s"])
     assert v["attention_s"] == attention
     assert v["step_roofline_s"] == attention + matrices
@@ -115,7 +115,7 @@ def test_prefill_is_put_together_from_its_terms(deployment: Deployment) -> None:
     if deployment.is_layered:
         names = ["prefill_flops_s", "prefill_param_load_s", "prefill_busy_ici_s"]
     views = ["prefill_roofline_s", "prefill_overlapped_s", "prefill_serial_s"]
-    v = deployment.evaluate([*names, *views, "prefill_s"])
+    v = deployment.evaluate([*names, *views, "prefill_expected_s", "prefill_s"])
     flops, load, ici = (v[name] for name in names)
     assert [v[name] for name in views] == [max(flops, load), max(flops, load, ici), max(flops, load) + ici]
     assert v["prefill_s"] == v[f"prefill_{deployment.conventions.view}_s"]

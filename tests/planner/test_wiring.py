@@ -17,6 +17,8 @@ from slicewise.catalog.slices import load_slice
 from slicewise.costs import (
     collectives,
     decode,
+    expected,
+    expected_ranks,
     experts,
     gathered_experts,
     hybrid_paging,
@@ -45,8 +47,17 @@ from slicewise.spec.ranks import Ranks
 from slicewise.spec.workload import Workload
 from slicewise.units import parse
 
-PLAIN = (weights, kv_cache, memory, decode, prefill, serving, money, limits, collectives)
-LAYERED = (layered_cache, layered_step, shared_prefill, ranks, experts, spread_experts, gathered_experts)
+PLAIN = (weights, kv_cache, memory, decode, prefill, expected, serving, money, limits, collectives)
+LAYERED = (
+    layered_cache,
+    layered_step,
+    shared_prefill,
+    expected_ranks,
+    ranks,
+    experts,
+    spread_experts,
+    gathered_experts,
+)
 MODULES = (*PLAIN, *LAYERED)
 POINT = {"batch": 37, "requests_per_s": 10.0, "utilisation": 0.5, "api_usd_per_million_tokens": 0.9}
 ORIGINS = dict.fromkeys(POINT, ("given", ""))
@@ -277,5 +288,9 @@ def test_the_view_decides_the_step_and_the_prefill(view: str) -> None:
     for is_layered, served in ((False, prefill), (True, shared_prefill)):
         traits = Traits(network="torus", splits_batch=True, is_layered=is_layered)
         formulas = wiring.graph(Conventions(view=view), traits).formulas
+        if view == "expected":
+            assert formulas["step_s"].function is expected.step_expected_s
+            assert formulas["prefill_s"].function is (expected_ranks if is_layered else expected).prefill_expected_s
+            continue
         assert formulas["step_s"].function is getattr(decode, f"step_{view}_s")
         assert formulas["prefill_s"].function is getattr(served, f"prefill_{view}_s")

@@ -146,7 +146,22 @@ def test_every_term_has_one_colour_of_its_own():
         if "color" in layer["encoding"]:
             scale = layer["encoding"]["color"]["scale"]
             colours = {term.removesuffix("_s"): c for term, c in zip(scale["domain"], scale["range"], strict=True)}
-            assert colours == RESOURCE_COLOURS
+            assert colours == {term: c for term, c in RESOURCE_COLOURS.items() if term != "step_expected"}
+
+
+def test_what_is_expected_is_drawn_where_it_is_told():
+    plain = book_columns()
+    columns = {**plain, "step_expected_s": [1.5 * time_s for time_s in plain["step_s"]]}
+    frontier = frontier_spec(columns, title="t")
+    dashed = [layer for layer in layers_with(frontier, "line") if "strokeDash" in layer["mark"]]
+    solid = {(row["context_tokens"], row["batch"]): row for row in line_rows(frontier)}
+    for row in dashed[0]["data"]["values"]:
+        bound = solid[row["context_tokens"], row["batch"]]
+        assert row["step_s"] == pytest.approx(1.5 * bound["step_s"])
+        assert row["tokens_per_s_per_chip"] == pytest.approx(bound["tokens_per_s_per_chip"] / 1.5)
+    lines = layers_with(frontier_spec(plain, title="t"), "line")
+    assert not [layer for layer in lines if "strokeDash" in layer["mark"]]
+    assert "expected step" in label_texts(breakdown_spec(columns, context_tokens=2048, title="t"))
 
 
 def test_batch_ticks_are_powers_of_two():

@@ -48,6 +48,7 @@ class ModelRecord:
         layers: [mixer, feed-forward, how many], in order; "" where a layer has none.
         norms: names of the norms of a layer, a weight a channel each; and of the last norm.
         norm_bias: norms have a bias a channel too.
+        reduces_once: attention and MLP of a layer work side by side, and chips sum up both in one reduction.
         more: further arrays outside the layers, (name, size or [rows, columns], role).
         layer_more: the same in every layer.
         towers: parameters of vision and audio towers by name.
@@ -73,6 +74,7 @@ class ModelRecord:
     more: list[list[Any]] = field(default_factory=list)
     layer_more: list[list[Any]] = field(default_factory=list)
     tied_embeddings: bool = False
+    reduces_once: bool = False
     towers: dict[str, int] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     quantisation: dict[str, Any] | None = None
@@ -128,6 +130,7 @@ class ModelRecord:
             vocab_size=self.vocab_size,
             layers=tuple(layers),
             tied_embeddings=self.tied_embeddings,
+            reduces_once=self.reduces_once,
             outside=(*outside, *extras(self.more)),
             towers=MappingProxyType(self.towers),
             left_out=tuple(self.left_out),

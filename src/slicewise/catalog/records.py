@@ -85,6 +85,7 @@ class ChipRecord:
     dcn: Quantity | None = None
     node: Quantity | None = None
     clock: Quantity | None = None
+    family: str = ""
     wrap: str = "never"
     cores_in_name: int = 1
     devices_per_chip: int = 1
@@ -150,6 +151,7 @@ class ChipRecord:
             domain_chips=self.domain_chips,
             node_bytes_per_s=self.node.base if self.node else None,
             clock_hz=self.clock.base if self.clock else None,
+            family=self.family,
             cores_in_name=self.cores_in_name,
             devices_per_chip=self.devices_per_chip,
             chips_per_host=self.chips_per_host,

@@ -10,7 +10,7 @@ from slicewise.cli.show import show_result
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, *COUNTED, *SHOWN, unused=("mfu", "view"))
+@options(*PLACE, *LENGTHS, *COUNTED, *SHOWN, unused=("mfu", "view", "efficiency"))
 def limits(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Limits of a slice: critical batch, model parallelism, KV layout and the knee."""
     from slicewise.planner.limits import limits as answer

@@ -23,6 +23,7 @@ COMMANDS = {
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",
     "cost": "What a measured rate costs, and when owning beats paying for each token.",
+    "calibrate": "Your own measurements become the times that are expected.",
     "verify": "Compile the plan with the TPU's compiler, without a TPU.",
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
@@ -60,7 +61,7 @@ class Commands(click.Group):
 )
 @click.version_option(slicewise.__version__, message="slicewise %(version)s")
 def app() -> None:
-    """Plan how to serve a large language model on TPU slices or GPUs. Every number is a bound, and explained.
+    """Plan how to serve a large language model on TPU slices or GPUs: bounds, expectations, and why.
 
     Start with: slicewise plan llama-3-70b
     """

@@ -10,7 +10,7 @@ from slicewise.cli.show import show_result
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, *COUNTED, *LOGGED, *SHOWN, unused=("mfu", "view", "ici"))
+@options(*PLACE, *LENGTHS, *COUNTED, *LOGGED, *SHOWN, unused=("mfu", "view", "efficiency", "ici"))
 def memory(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """What MODEL needs and where it fits: parameters, KV bytes, largest batch and context."""
     from slicewise.planner.memory import memory as answer

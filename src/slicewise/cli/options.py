@@ -64,6 +64,15 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "compute": _option(
         "--compute", metavar="DTYPE", multiple=True, help="Dtype of the matmuls' FLOPs.  [default: bf16]"
     ),
+    "one_model": _option("--model", "model", metavar="MODEL", help="The model, where a file does not name it."),
+    "one_slice": _option("--slice", "slice", metavar="SLICE", help="The slice, where a file does not say: h100:8."),
+    "one_weights": _option("--weights", "weights", metavar="DTYPE", help="Dtype of the weights, likewise."),
+    "one_kv": _option("--kv", "--kv-cache-dtype", "kv", metavar="DTYPE", help="Dtype of the KV cache, likewise."),
+    "one_compute": _option("--compute", "compute", metavar="DTYPE", help="Dtype of the matmuls' FLOPs, likewise."),
+    "one_engine": _option("--engine", "engine", metavar="NAME", help="Who served, with its version, likewise."),
+    "one_isl": _option("--isl", "--prompt-tokens", "isl", metavar="N", help="Prompt tokens, likewise."),
+    "one_osl": _option("--osl", "--output-tokens", "osl", metavar="N", help="Output tokens, likewise."),
+    "one_batch": _option("--batch", "--max-num-seqs", "batch", metavar="N", help="Sequences at once, likewise."),
     "isl": _option("--isl", "--prompt-tokens", "isl", metavar="N", help="Prompt tokens.  [default: 8192]"),
     "osl": _option("--osl", "--output-tokens", "osl", metavar="N", help="Output tokens.  [default: 512]"),
     "context": _option("--context", metavar="N", help="Tokens that a sequence holds, for memory and time alike."),
@@ -160,7 +169,14 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
         "--hlo", metavar="FILE", type=click.Path(path_type=Path), help="Save the compiled program's text."
     ),
     "fresh": _option("--fresh", "fresh", is_flag=True, help="Compile even what was compiled before."),
-    "view": _option("--view", metavar="WORD", help=f"{_words('view')}.  [default: overlapped]"),
+    "view": _option(
+        "--view", metavar="WORD",
+        help=f"{_words('view')}: the time that decides.  [default: expected in plan and compare, else overlapped]",
+    ),
+    "efficiency": _option(
+        "--efficiency", metavar="FILE",
+        help="Expect what `slicewise calibrate` wrote of your own measurements.  [default: published ones]",
+    ),
     "book": _option("--book", is_flag=True, help="Chapter 8's conventions at once; also --params 70e9."),
     "out": _option(
         "--out", metavar="FILE", type=click.Path(path_type=Path),
@@ -179,7 +195,7 @@ LENGTHS = ("isl", "osl", "context", "batch")
 PLACE = ("slice", "chip", "weights", "kv", "compute")
 RANKS = ("tp", "pp", "dp", "ep", "engine", "reserve")
 LOGGED = ("max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens")
-COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "book")
+COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "efficiency", "book")
 SHOWN = ("explain", "json", "md", "csv")
 
 model = click.argument("model", metavar="MODEL")

@@ -15,7 +15,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "The compiler": ("prefill", "max_batch", "estimate", "clock", "compiler", "hlo", "fresh"),
     "How it is counted": (
-        "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "book",
+        "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "efficiency", "book",
     ),
 }  # fmt: skip
 """Headings, and the flags below each by their names in Python."""

@@ -29,7 +29,8 @@ def assumptions(
     Args:
         deployment: what the numbers are of.
         batch: sequences in a step, where there is one.
-        kinds: only these: bound, context, memory, weights, network, model, params, book, shards, price; all when None.
+        kinds: only these: bound, expected, context, memory, weights, network, model, params, book, shards, price; all
+            when None.
     """
     told = _told(deployment, batch)
     return tuple(sentence for kind, sentence in told if kinds is None or kind in kinds)
@@ -38,7 +39,8 @@ def assumptions(
 def _told(deployment: Deployment, batch: int | None) -> list[tuple[str, str]]:
     counted = deployment.conventions
     sentences = [
-        ("bound", SERIAL if counted.view == "serial" else BOUND),
+        *([("bound", SERIAL if counted.view == "serial" else BOUND)] if counted.view != "expected" else []),
+        *([] if counted.book else [("expected", deployment.expectation.basis)]),
         ("context", _context(deployment)),
         ("memory", f"Memory granted: {granting(deployment)}."),
         *(("weights", sentence) for sentence in _weights(deployment)),

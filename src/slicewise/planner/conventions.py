@@ -10,7 +10,7 @@ from slicewise.errors import InputError
 CHOICES: dict[str, tuple[str, ...]] = {
     "ici": ("auto", "ring", "none"),
     "split": ("whole", "ideal"),
-    "view": ("roofline", "overlapped", "serial"),
+    "view": ("roofline", "overlapped", "serial", "expected"),
     "kv_split": ("batch", "copy"),
 }
 
@@ -23,7 +23,7 @@ class Conventions:
         ici: auto (rings and lines from the slice), ring (the book: full rings, no hops, no AllToAll) or none.
         split: whole sequences (the fullest chip decides) or ideal fractions.
         kv_split: what the chips beyond the KV heads do: split the batch, or hold a copy of the cache each.
-        view: which step time decides: roofline, overlapped or serial.
+        view: which step time decides: roofline, overlapped, serial or expected.
         memory_fraction: share of HBM that may be used.
         hbm_bytes_per_chip: HBM of a chip; None for what the catalog says is usable. [B]
         reserve_bytes_per_chip: what an engine keeps of what is granted, beside weights and cache. [B]
@@ -76,6 +76,8 @@ def conventions(*, book: bool, **given: Any) -> Conventions:
             flag = name.replace("_", "-")
             raise InputError(f"--{flag} '{value}' is not offered; choose {', '.join(CHOICES[name])}")
         values[name] = value
+    if book and values["view"] == "expected":
+        raise InputError("--book shows bounds only; leave out --view expected, or --book")
     if values["hbm_bytes_per_chip"] is not None:
         values["nominal_hbm"] = False
     return Conventions(**values)

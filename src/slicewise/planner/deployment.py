@@ -15,9 +15,11 @@ from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
 from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
+from slicewise.planner.expectation import Expectation, fitted
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
 from slicewise.spec.chip import Chip, Price
+from slicewise.spec.efficiency import Efficiency
 from slicewise.spec.layout import KvLayout, kv_layout, sub_axes
 from slicewise.spec.model import Model
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT, Precision
@@ -64,6 +66,8 @@ class Deployment:
         requests_per_s: the rate to serve; None where none was asked for. [1/s]
         ranks: tensor, pipeline, data and expert parallelism; None for weights cut evenly over the whole slice.
         engine: whose padding and tables are counted; None for none.
+        efficiencies: fits of the user's own file; empty for those that ship.
+        mfu_is_given: the FLOPs utilisation in prefill was asked for, and wins over the fitted one.
         stage: the pipeline stage to look at; None for the one that memory limits, and for times the heaviest.
 
     Raises:
@@ -82,6 +86,8 @@ class Deployment:
     requests_per_s: float | None = None
     ranks: Ranks | None = None
     engine: Engine | None = None
+    efficiencies: tuple[Efficiency, ...] = ()
+    mfu_is_given: bool = False
     stage: int | None = None
 
     def __post_init__(self) -> None:
@@ -132,6 +138,18 @@ class Deployment:
             and self.ranks is not None
             and self.ranks.ep == 1
             and self.ranks.dp > 1,
+        )
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """What expected times rest on."""
+        return fitted(
+            self.slice.chip,
+            self.ranks.tp if self.ranks else self.slice.n_chips,
+            self.precision.compute,
+            is_plain=is_plain(self.model) or self.model.reduces_once,
+            given=self.efficiencies,
+            mfu=self.mfu if self.mfu_is_given else None,
         )
 
     @cached_property
@@ -235,6 +253,7 @@ class Deployment:
             "mfu": self.mfu,
             "requests_per_s": self.requests_per_s,
             "usd_per_chip_hour": self.price.usd_per_chip_hour if self.price else None,
+            **self.expectation.inputs,
         }
         if self.is_layered or self.precision.as_stored:
             group = self.ranks.tp * self.ranks.dp if self.ranks else self.slice.n_chips
@@ -322,7 +341,7 @@ class Deployment:
     @cached_property
     def origins(self) -> Origins:
         """Where each input comes from: its words, and its document."""
-        return origins(
+        found = origins(
             model=self.model,
             slice_=self.slice,
             precision=self.precision,
@@ -334,6 +353,7 @@ class Deployment:
             rate=f"flops_per_s.{peak_rate(self.slice.chip, self.precision.compute)}",
             inputs=self.inputs,
         )
+        return {**found, **self.expectation.origins}
 
 
 def peak_rate(chip: Chip, compute: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -11,10 +12,12 @@ import numpy as np
 from slicewise.catalog.slices import load_slice
 from slicewise.derive import Derivation
 from slicewise.errors import InputError, UnknownFactError
+from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
+from slicewise.planner.figures import Figures, as_dict, figures, shows_expected, times_of
 from slicewise.planner.knee import largest_batch
-from slicewise.planner.prefill import Prefill, prefill_of
+from slicewise.planner.prefill import Prefill, prefill_of, utilisation
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.search import round_of, search
@@ -49,6 +52,7 @@ class Disaggregation:
         fits: both slices hold their part, and one of both ways meets the limits.
         split: whether to split.
         why: the reason, in a sentence.
+        figures: bound, expected value and range of step, prefill, rates and ratio; None under the book's conventions.
     """
 
     model: str
@@ -76,13 +80,15 @@ class Disaggregation:
     why: str
     prefill_servers: int | None
     decode_servers: int | None
+    figures: Mapping[str, Figures] | None
     assumptions: tuple[str, ...]
     decode: Step
     prefill: Prefill
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return record(self, without=("decode", "prefill"))
+        own = record(self, without=("decode", "prefill", "figures"))
+        return {**own, "figures": None if self.figures is None else as_dict(self.figures)}
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the server ratio when none is named.
@@ -181,15 +187,41 @@ def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limi
         split=split,
         why=why,
         **(_servers(step, prefill) if fits else dict.fromkeys(_SERVERS)),
+        figures=_figures(step, prefill) if flows else None,
         assumptions=(
-            f"Prefill runs at {prompt.mfu:.0%} of peak FLOPs (--mfu).",
+            *utilisation(prompt),
             "Means, no queues: servers this busy need spare capacity.",
             *step.assumptions,
-            *(f"Prefill: {words}" for words in prefill.assumptions[1:] if words not in step.assumptions),
+            *(f"Prefill: {words}" for words in assumptions(prompt) if words not in step.assumptions),
         ),
         decode=step,
         prefill=prefill,
     )
+
+
+def _figures(step: Step, prefill: Prefill) -> dict[str, Figures] | None:
+    """Three figures of the flow. The ratio's range takes each phase at its own end: they need not err together."""
+    decode, prompt = step.deployment, prefill.deployment
+    if not shows_expected(decode):
+        return None
+    steps, prefills = times_of(decode, step.batch), times_of(prompt, 1)
+    pairs = {end: (end, end) for end in ("bound", "expected")} | {"low": ("high", "low"), "high": ("low", "high")}
+    ratio = {
+        end: float(
+            decode.value(
+                "prefill_servers_per_decode_server",
+                batch=step.batch,
+                step_s=steps[of_step]["step_s"],
+                prefill_s=prefills[of_prefill]["prefill_s"],
+            )
+        )
+        for end, (of_step, of_prefill) in pairs.items()
+    }
+    return {
+        **figures(decode, ["step_s", "decode_requests_per_s"], step.batch),
+        **figures(prompt, ["prefill_s", "prefill_requests_per_s"]),
+        "prefill_servers_per_decode_server": Figures(**ratio),
+    }
 
 
 def _receiving(decode: Deployment) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Flags(TypedDict, total=False):
     split: str | None
     kv_split: str | None
     view: str | None
+    efficiency: str | None
     book: bool
     tp: Quantity | None
     pp: Quantity | None

@@ -15,6 +15,7 @@ from slicewise.errors import InputError
 from slicewise.planner.choose import pareto
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
+from slicewise.planner.figures import shows_expected
 from slicewise.planner.knee import MOST_SEQUENCES, largest_batch
 from slicewise.planner.question import Flags, Question, ask, listed
 from slicewise.planner.search import round_of
@@ -34,6 +35,8 @@ COLUMNS = (
     "matmul_s",
     "ici_s",
 )
+EXPECTED_COLUMNS = ("step_expected_s", "step_low_s", "step_high_s")
+"""What is expected of each step, and the range that holds 8 of 10 measurements; not under the book's conventions."""
 MOST_POINTS = 4096
 """Batches up to here are all rows; beyond, a geometric grid of as many, ends included."""
 
@@ -127,7 +130,8 @@ def frontier(model: str | Path | Model, **flags: Unpack[Flags]) -> Frontier:
     tables = [_table(deployment, grid) for deployment, grid in zip(deployments, batches, strict=True)]
     shown = next((d for d, grid in zip(deployments, batches, strict=True) if grid.size), deployments[0])
     contexts = [deployment.workload.context_tokens for deployment in deployments]
-    columns = {name: np.concatenate([table[name] for table in tables]).tolist() for name in (*COLUMNS, "on_frontier")}
+    names = (*COLUMNS, "on_frontier", *(EXPECTED_COLUMNS if shows_expected(shown) else ()))
+    columns = {name: np.concatenate([table[name] for table in tables]).tolist() for name in names}
     return Frontier(
         model=shown.model.name,
         slice=shown.slice.name,
@@ -162,7 +166,8 @@ def _batches(deployment: Deployment) -> tuple[NDArray[np.float64], str]:
 
 
 def _table(deployment: Deployment, batch: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    values = deployment.evaluate(COLUMNS[2:], batch=batch)
+    told = EXPECTED_COLUMNS if shows_expected(deployment) else ()
+    values = deployment.evaluate([*COLUMNS[2:], *told], batch=batch)
     table: dict[str, NDArray[Any]] = {name: np.asarray(value) + 0.0 * batch for name, value in values.items()}
     table |= {"context_tokens": deployment.workload.context_tokens + 0.0 * batch, "batch": batch}
     table["on_frontier"] = pareto(table["step_s"], table["tokens_per_s_per_chip"])

@@ -146,7 +146,7 @@ def layered_inputs(
         "computed_params": _computed(held, ranks) if ranks else 0.0,
         "expert_cuts": ranks.expert_ways if ranks else 1,
         "n_expert_gathers": 2 * n_expert_layers if gathered else 0,
-        "n_all_gathers": 2 * (len(model.mixers) + len(model.feed_forwards) - apart),
+        "n_all_gathers": 2 * (model.n_layers if model.reduces_once else _reduced(model) - apart),
         "n_all_to_alls": 2 * n_attending if ranks is None else 0,
         "n_expert_all_to_alls": 2 * n_expert_layers if spread else 0,
         "query_elements": _mean_queries(model),
@@ -155,11 +155,18 @@ def layered_inputs(
     }
 
 
+def _reduced(model: Model) -> int:
+    """Mixers and feed-forwards, each of which is reduced by itself."""
+    return len(model.mixers) + len(model.feed_forwards)
+
+
 def layered_words(model: Model, ranks: Ranks | None) -> dict[str, str]:
     """Where those inputs come from, in words."""
     spread = ranks is not None and ranks.ep > 1
     apart = spread or (ranks is not None and ranks.dp > 1 and model.n_experts > 0)
     around = "each mixer and feed-forward, but routed experts" if apart else "each mixer and feed-forward"
+    if model.reduces_once:
+        around = "each layer, whose mixer and feed-forward are reduced together"
     return {
         "idle_bytes": "towers, which text leaves idle" if model.towers else "no towers",
         "batch_groups": "one group of all chips",
@@ -231,7 +238,7 @@ def _mean_queries(model: Model) -> float:
 def is_plain(model: Model) -> bool:
     """Every layer is full or windowed attention of one kind and a dense MLP, without towers."""
     kinds = {id(layer) for layer in model.layers}
-    if len(kinds) != 1 or model.towers or model.n_experts:
+    if len(kinds) != 1 or model.towers or model.n_experts or model.reduces_once:
         return False
     layer = model.layers[0]
     if layer.mixer is None or layer.feed_forward is None or len(layer.caches) != 1:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.figures import Figures, as_dict, figures, shows_expected
 from slicewise.planner.record import record
 from slicewise.planner.step import Step, step_of
 
@@ -19,6 +21,7 @@ class Option:
         tpot_s: the decode step. [s]
         tpot_shared_s: mean time a token where prefills run in between on the same chips. [s]
         replica_s_per_request: a replica's time that one request takes. [s]
+        figures: bound, expected value and range of what a request meets; None under the book's conventions.
         why: what the option is named for.
     """
 
@@ -32,11 +35,14 @@ class Option:
     request_usd: float | None
     usd_per_million_input_tokens: float | None
     usd_per_million_tokens: float | None
+    figures: Mapping[str, Figures] | None
     why: str
 
     def to_dict(self) -> dict[str, Any]:
         """The step's JSON object with the request's numbers."""
-        return {**self.step.to_dict(), **record(self, without=("step",))}
+        own = record(self, without=("step", "figures"))
+        found = None if self.figures is None else as_dict({**(self.step.figures or {}), **self.figures})
+        return {**self.step.to_dict(), **own, "figures": found}
 
 
 def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
@@ -58,5 +64,16 @@ def option_of(deployment: Deployment, batch: int, why: str = "") -> Option:
         request_usd=found.get("request_usd"),
         usd_per_million_input_tokens=found.get("usd_per_million_input_tokens"),
         usd_per_million_tokens=found.get("usd_per_million_tokens"),
+        figures=_figures(deployment, batch, [name for name in found if name in priced]),
         why=why,
     )
+
+
+def _figures(deployment: Deployment, batch: int, priced: list[str]) -> dict[str, Figures] | None:
+    if not shows_expected(deployment):
+        return None
+    found = figures(
+        deployment, [deployment.ttft, "prefill_s", "tpot_shared_s", "requests_per_s_shared", *priced], batch
+    )
+    # The JSON calls it by one name, whether or not groups serve prompts side by side.
+    return {("ttft_s" if name == deployment.ttft else name): each for name, each in found.items()}

@@ -146,7 +146,14 @@ def plan(model: str | Path | Model, **flags: Unpack[Flags]) -> Plan:
     Raises:
         InputError: a word is off.
     """
-    return plan_of(ask(model, flags))
+    return plan_of(ask(model, chosen_by(flags)))
+
+
+def chosen_by(flags: Flags) -> Flags:
+    """The words with the view that a plan is chosen by: what is expected, but under the book's conventions."""
+    if flags.get("view") is not None or flags.get("book"):
+        return flags
+    return {**flags, "view": "expected"}
 
 
 def plan_of(question: Question) -> Plan:

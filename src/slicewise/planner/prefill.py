@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -10,6 +11,7 @@ from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict, refuse_times
+from slicewise.planner.figures import Figures, as_dict, expected_terms, figures, shows_expected
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -17,6 +19,7 @@ from slicewise.planner.step import LEDGER
 from slicewise.spec.model import Model
 
 PREFILL_TERMS = ("prefill_flops_s", "param_load_s", "prefill_ici_s")
+_EXPECTED = ("prefill_bound_s", "prefill_expected_s", "prefill_low_s", "prefill_high_s")
 _TIMES = (*PREFILL_TERMS, "prefill_roofline_s", "prefill_overlapped_s", "prefill_serial_s", "prefill_s")
 
 
@@ -26,6 +29,15 @@ class Prefill:
 
     Attributes:
         bound: prefill_flops, param_load or prefill_ici, the largest term of the view.
+        prefill_bound_s: at peak FLOPs, which no engine undercuts. [s]
+        prefill_expected_s: as the engine that was measured is expected to run it; None under the book's conventions.
+            [s]
+        prefill_low_s: lower end of the range that holds 8 of 10 measurements. [s]
+        prefill_high_s: upper end. [s]
+        expected_terms: what the expected time is made of. [s]
+        figures: bound, expected value and range of the prefill, its rate and its price.
+        expected_engine: whose times are expected; None under the book's conventions.
+        is_calibrated: whether the chip itself was measured.
     """
 
     model: str
@@ -46,17 +58,26 @@ class Prefill:
     prefill_overlapped_s: float | None
     prefill_serial_s: float | None
     prefill_s: float | None
+    prefill_bound_s: float | None
+    prefill_expected_s: float | None
+    prefill_low_s: float | None
+    prefill_high_s: float | None
+    expected_terms: Mapping[str, float] | None
+    figures: Mapping[str, Figures] | None
     view: str
     bound: str | None
     tokens_per_s_per_chip: float | None
     usd_per_million_input_tokens: float | None
     price: str | None
+    expected_engine: str | None
+    is_calibrated: bool | None
     assumptions: tuple[str, ...]
     deployment: Deployment
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return record(self, without=("deployment",))
+        own = record(self, without=("deployment", "figures"))
+        return {**own, "figures": None if self.figures is None else as_dict(self.figures)}
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the prefill time when none is named.
@@ -94,6 +115,10 @@ def prefill_of(deployment: Deployment) -> Prefill:
         served = _served(deployment)
         values = deployment.evaluate(served.values())
         timed = {name: values[served[name]] for name in _TIMES}
+    told = verdict.fits and shows_expected(deployment)
+    expected = deployment.evaluate(_EXPECTED) if told else dict.fromkeys(_EXPECTED)
+    shown = ["prefill_s", "prefill_tokens_per_s_per_chip"]
+    shown += ["usd_per_million_input_tokens"] if deployment.price else []
     terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
     is_priced = verdict.fits and deployment.price is not None
     return Prefill(
@@ -109,13 +134,18 @@ def prefill_of(deployment: Deployment) -> Prefill:
         reason=verdict.detail or None,
         prefill_flops=float(deployment.value("prefill_flops")),
         **{name: None if value is None else float(value) for name, value in timed.items()},
+        **{name: None if value is None else float(value) for name, value in expected.items()},
+        expected_terms=expected_terms(deployment, 1, "prefill_expected_s") if told else None,
+        figures=figures(deployment, shown) if told else None,
+        expected_engine=deployment.expectation.engine if told else None,
+        is_calibrated=deployment.expectation.is_calibrated if told else None,
         view=deployment.conventions.view,
         bound=max(terms, key=lambda name: float(timed[name])).removesuffix("_s") if verdict.fits else None,
         tokens_per_s_per_chip=float(deployment.value("prefill_tokens_per_s_per_chip")) if verdict.fits else None,
         usd_per_million_input_tokens=float(deployment.value("usd_per_million_input_tokens")) if is_priced else None,
         price=str(deployment.price) if deployment.price else None,
         assumptions=(
-            f"Prefill runs at {deployment.mfu:.0%} of peak FLOPs (--mfu).",
+            *utilisation(deployment),
             *assumptions(deployment),
         ),
         deployment=deployment,
@@ -126,3 +156,10 @@ def _served(deployment: Deployment) -> dict[str, str]:
     """The quantity of each time: ranks and experts read their weights for a prompt otherwise than for a step."""
     of_prompts = {"param_load_s": "prefill_param_load_s", "prefill_ici_s": "prefill_busy_ici_s"}
     return {name: of_prompts.get(name, name) if deployment.is_layered else name for name in _TIMES}
+
+
+def utilisation(deployment: Deployment) -> tuple[str, ...]:
+    """The FLOPs utilisation that prefill is assumed to reach, where the view assumes one."""
+    if deployment.conventions.view == "expected":
+        return ()
+    return (f"Prefill runs at {deployment.mfu:.0%} of peak FLOPs (--mfu).",)

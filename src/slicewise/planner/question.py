@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from slicewise.catalog.efficiency import read_efficiency
 from slicewise.catalog.load import chips as all_chips
 from slicewise.catalog.load import find_chip, load_model
 from slicewise.catalog.slices import load_slice, standard_slices
@@ -36,6 +37,7 @@ from slicewise.planner.flags import (
 from slicewise.planner.layouts import DEGREES, AskedLayout, checked, layouts, refusal
 from slicewise.planner.reserve import reserve
 from slicewise.spec.chip import Price
+from slicewise.spec.efficiency import Efficiency
 from slicewise.spec.model import Model
 from slicewise.spec.precision import Precision
 from slicewise.spec.ranks import Ranks
@@ -55,6 +57,8 @@ class Question:
         prices: quote by chip name; chips without one are missing.
         asked_layout: degrees of parallelism that were given.
         engine: whose log and limits to speak; None for none.
+        efficiencies: fits of the user's own file; empty for those that ship.
+        mfu_is_given: the FLOPs utilisation in prefill was asked for.
     """
 
     model: Model
@@ -74,6 +78,8 @@ class Question:
     asked_layout: AskedLayout
     engine: Engine | None
     reserve_is_given: bool
+    efficiencies: tuple[Efficiency, ...] = ()
+    mfu_is_given: bool = False
 
     def layouts(self, slice_: Slice, precision: Precision | None = None) -> tuple[Ranks | None, ...]:
         """The layouts to try on a slice; empty where none of what was asked for is legal there."""
@@ -120,6 +126,8 @@ class Question:
             params=self.params,
             handoff_bytes_per_s=self.handoff_bytes_per_s,
             requests_per_s=self.rate,
+            efficiencies=self.efficiencies,
+            mfu_is_given=self.mfu_is_given,
         )
 
 
@@ -174,6 +182,8 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
         conventions=counted,
         objective=objective,
         mfu=DEFAULT_MFU if mfu is None else mfu,
+        mfu_is_given=mfu is not None,
+        efficiencies=_efficiencies(flags.get("efficiency"), slices),
         prices=prices_of(flags.get("price"), [s.chip.name for s in slices]),
         params=param_count(spec, flags.get("params"), asked),
         batch=None if batch is None else parse_count(batch, "--batch", "sequences"),
@@ -227,6 +237,21 @@ def _precisions(model: Model, flags: Flags) -> tuple[Precision, ...]:
 
 def _engine(value: object) -> Engine | None:
     return None if value is None else engine_named(str(value).strip().lower()[:40])
+
+
+def _efficiencies(path: object, slices: tuple[Slice, ...]) -> tuple[Efficiency, ...]:
+    """The fits of the user's file, of which at least one is of a chip that is asked about."""
+    if path is None:
+        return ()
+    found = read_efficiency(str(path))
+    measured = dict.fromkeys(chip for fit in found for chip in fit.chips)
+    asked = dict.fromkeys(slice_.chip.name for slice_ in slices)
+    if not measured.keys() & asked.keys():
+        raise InputError(
+            f"--efficiency {path} is of {', '.join(measured) or 'no chip'}, and {', '.join(asked)} is asked about;"
+            " leave it out, or give measurements of that chip to slicewise calibrate"
+        )
+    return found
 
 
 def _engine_suits(engine: Engine | None, slices: tuple[Slice, ...]) -> None:

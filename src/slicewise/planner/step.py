@@ -11,6 +11,7 @@ from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict, memory_verdict, refuse_times
+from slicewise.planner.figures import Figures, as_dict, expected_terms, figures, shows_expected
 from slicewise.planner.knee import explain_knee, knee_batch
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
@@ -42,7 +43,8 @@ GROWTH = ("kv_growth_bytes_per_token", "kv_state_bytes", "kv_copies")
 """How a sequence's bytes grow, where layers keep different things."""
 TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
 TIMES = (*TERMS, "step_roofline_s", "step_overlapped_s", "step_serial_s", "step_s")
-OTHER_NAMES = {"tpot_s": "step_s"}
+OTHER_NAMES = {"tpot_s": "step_s", "expected_step_s": "step_expected_s"}
+EXPECTED = ("step_expected_s", "step_low_s", "step_high_s")
 RATES = ("tokens_per_s", "tokens_per_s_per_chip", "requests_per_s_per_chip")
 
 
@@ -62,6 +64,14 @@ class Step:
         tokens_per_expert: tokens that an expert sees on average; None without experts.
         expert_tokens_per_chip: the same of a chip's experts; None where experts are not spread over chips.
         fullest_expert_tokens_per_chip: the same of the busiest chip, routed evenly at random.
+        step_expected_s: as the engine that was measured is expected to run it; None under the book's conventions. [s]
+        step_low_s: lower end of the range that holds 8 of 10 measurements. [s]
+        step_high_s: upper end. [s]
+        expected_terms: what the expected step is made of. [s]
+        figures: bound, expected value and range of the step, its rates and its price.
+        bound: the largest term of the bound, in the view that decides.
+        expected_engine: whose times are expected; None under the book's conventions.
+        is_calibrated: whether the chip itself was measured.
     """
 
     model: str
@@ -109,6 +119,11 @@ class Step:
     step_overlapped_s: float | None
     step_serial_s: float | None
     step_s: float | None
+    step_expected_s: float | None
+    step_low_s: float | None
+    step_high_s: float | None
+    expected_terms: Mapping[str, float] | None
+    figures: Mapping[str, Figures] | None
     view: str
     bound: str | None
     tokens_per_s: float | None
@@ -117,12 +132,15 @@ class Step:
     usd_per_hour: float | None
     usd_per_million_output_tokens: float | None
     price: str | None
+    expected_engine: str | None
+    is_calibrated: bool | None
     assumptions: tuple[str, ...]
     deployment: Deployment
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return record(self, without=("deployment",))
+        own = record(self, without=("deployment", "figures"))
+        return {**own, "figures": None if self.figures is None else as_dict(self.figures)}
 
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the step time when none is named.
@@ -159,7 +177,9 @@ def step_of(deployment: Deployment, batch: int | None) -> Step:
     ledger = deployment.evaluate(LEDGER, batch=size)
     verdict = memory_verdict(deployment, ledger, size)
     timed = deployment.evaluate([*TIMES, *RATES], batch=size) if verdict.fits else dict.fromkeys([*TIMES, *RATES])
-    priced = _price(deployment, size, verdict)
+    priced, told = _price(deployment, size, verdict), verdict.fits and shows_expected(deployment)
+    expected = deployment.evaluate(EXPECTED, batch=size) if told else dict.fromkeys(EXPECTED)
+    shown = ["step_s", *RATES, *(["usd_per_million_output_tokens"] if deployment.price else [])]
     return Step(
         model=deployment.model.name,
         slice=deployment.slice.name,
@@ -178,6 +198,11 @@ def step_of(deployment: Deployment, batch: int | None) -> Step:
         knee_batch=knee_batch(deployment),
         **_kinds(deployment, size),
         **{name: _number(value) for name, value in timed.items()},
+        **{name: _number(value) for name, value in expected.items()},
+        expected_terms=expected_terms(deployment, size) if told else None,
+        figures=figures(deployment, shown, size) if told else None,
+        expected_engine=deployment.expectation.engine if told else None,
+        is_calibrated=deployment.expectation.is_calibrated if told else None,
         view=deployment.conventions.view,
         bound=bound(timed, deployment.conventions.view) if verdict.fits else None,
         **priced,

@@ -11,6 +11,8 @@ from typing import Any
 from slicewise.costs import (
     collectives,
     decode,
+    expected,
+    expected_ranks,
     experts,
     gathered_experts,
     kv_cache,
@@ -32,6 +34,7 @@ from slicewise.planner.conventions import Conventions
 Functions = dict[str, Callable[..., Any]]
 
 _LEFT_OUT = {
+    "alone_overhead_s",
     "kv_replication_whole",
     "kv_replication_ideal",
     "kv_replication_copied",
@@ -95,6 +98,7 @@ class Traits:
             layered_cache: self.is_layered,
             layered_step: self.is_layered,
             shared_prefill: self.is_layered,
+            expected_ranks: self.is_layered,
             ranks: self.has_ranks,
             experts: self.has_experts,
             spread_experts: self.spreads_experts,
@@ -123,7 +127,7 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
         traits: what the deployment is like.
     """
     functions: Functions = {}
-    for module in (weights, kv_cache, memory, decode, prefill, serving, money, limits):
+    for module in (weights, kv_cache, memory, decode, prefill, expected, serving, money, limits):
         functions |= _formulas(module)
     if traits.as_stored:
         functions["weight_bytes"] = weights.weight_bytes_as_stored
@@ -141,15 +145,11 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
     if not conventions.prefill_attention:
         book = experts.prefill_flops_book if traits.has_experts else prefill.prefill_flops_book
         functions["prefill_flops"] = book
-    steps: Functions = {
-        "roofline": decode.step_roofline_s,
-        "overlapped": decode.step_overlapped_s,
-        "serial": decode.step_serial_s,
-    }
-    prefills = {view: functions[f"prefill_{view}_s"] for view in steps}
+    if traits.network == "none" or not traits.gathers:
+        functions["overhead_s"] = expected.alone_overhead_s
     # The collective of one matmul is an AllGather of the step.
     functions["gate_matmul_ici_s"] = decode.all_gather_s
-    functions |= {"step_s": steps[conventions.view], "prefill_s": prefills[conventions.view]}
+    functions |= {name: functions[name.replace("_s", f"_{conventions.view}_s")] for name in ("step_s", "prefill_s")}
     return Graph.of(functions)
 
 

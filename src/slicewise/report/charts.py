@@ -18,12 +18,16 @@ from slicewise.report.frame import HEIGHT, INK, QUIET, WIDTH, Spec, figure, log_
 from slicewise.report.placement import AT_END, Label, LogScale, along, log_scale, place, spread
 
 FrontierColumns: TypeAlias = Mapping[str, Sequence[float]]
-"""context_tokens, batch, step_s, tokens_per_s_per_chip, param_load_s, kv_load_s, matmul_s, ici_s; equal lengths."""
+"""context_tokens, batch, step_s, tokens_per_s_per_chip, param_load_s, kv_load_s, matmul_s, ici_s; equal lengths.
+
+With step_expected_s, where what is expected is drawn too.
+"""
 Row: TypeAlias = dict[str, float]
 
 # Okabe-Ito, which the colour-blind tell apart too. One colour per resource in every picture.
 RESOURCE_COLOURS = {
     "step": "#000000",
+    "step_expected": "#767676",
     "param_load": "#0072B2",
     "kv_load": "#D55E00",
     "matmul": "#009E73",
@@ -31,6 +35,7 @@ RESOURCE_COLOURS = {
 }
 RESOURCE_NAMES = {
     "step": "whole step",
+    "step_expected": "expected step",
     "param_load": "parameter load",
     "kv_load": "KV load",
     "matmul": "FLOPs",
@@ -67,12 +72,20 @@ def frontier_spec(
     shown = {key: columns[key] for key in ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip")}
     lines = [_line(shown, context, critical_batch) for context in _contexts(columns)]
     rows = [row for line in lines for row in line]
-    times = [*(row["step_s"] for row in rows), *([limit_s] if limit_s else [])]
+    dashed = _expected_rows(columns, critical_batch)
+    times = [*(row["step_s"] for row in [*rows, *dashed]), *([limit_s] if limit_s else [])]
     x = log_scale(times, WIDTH, before=56, after=16)
-    y = log_scale([row["tokens_per_s_per_chip"] for row in rows], HEIGHT, before=20, after=28)
+    y = log_scale([row["tokens_per_s_per_chip"] for row in [*rows, *dashed]], HEIGHT, before=20, after=28)
     crossings = [row for line in lines for row in _crossing(line, critical_batch)]
-    layers = [*_limit_layers(limit_s), *_frontier_marks(lines, crossings), *_frontier_labels(lines, x, y, limit_s)]
+    layers = [
+        *_limit_layers(limit_s),
+        *_frontier_marks(lines, crossings),
+        *_frontier_labels(lines, x, y, limit_s),
+        *_expected_layers(dashed, lines),
+    ]
     note = f"Dots: batch {', '.join(map(str, LABELLED_BATCHES))} and the largest that fits."
+    if dashed:
+        note += " Dashed: what is expected."
     if crossings:
         note += f" Diamonds: matmuls are compute-bound beyond, B > {critical_batch:,.0f}."
     encoding = {
@@ -112,7 +125,7 @@ def breakdown_spec(
     if context_tokens not in contexts:
         raise InputError(f"no batch fits at {context_tokens:,.0f} tokens; draw one of {_listed(contexts)}")
     line = _line(columns, context_tokens, critical_batch)
-    terms = [term for term in RESOURCE_COLOURS if any(row[f"{term}_s"] > 0 for row in line)]
+    terms = [term for term in RESOURCE_COLOURS if any(row.get(f"{term}_s", 0.0) > 0 for row in line)]
     x = log_scale([row["batch"] for row in line], WIDTH)
     times = [row[f"{term}_s"] for term in terms for row in line if row[f"{term}_s"] > 0]
     y = log_scale(times, HEIGHT, before=14, after=14)
@@ -190,6 +203,32 @@ def _frontier_marks(lines: list[list[Row]], crossings: list[Row]) -> list[Spec]:
             "encoding": {"tooltip": tooltip},
         },
     ]
+
+
+def _expected_rows(columns: FrontierColumns, critical_batch: float | None) -> list[Row]:
+    """The same batches at the time that is expected, and the throughput that goes with it."""
+    if "step_expected_s" not in columns:
+        return []
+    wanted = ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip", "step_expected_s")
+    shown = {key: columns[key] for key in wanted}
+    rows = [row for context in _contexts(columns) for row in _line(shown, context, critical_batch)]
+    return [
+        {
+            "context_tokens": row["context_tokens"],
+            "batch": row["batch"],
+            "step_s": row["step_expected_s"],
+            "tokens_per_s_per_chip": row["tokens_per_s_per_chip"] * row["step_s"] / row["step_expected_s"],
+        }
+        for row in rows
+    ]
+
+
+def _expected_layers(dashed: list[Row], lines: list[list[Row]]) -> list[Spec]:
+    if not dashed:
+        return []
+    order = {"field": "batch", "type": "quantitative"}
+    mark = {"type": "line", "strokeWidth": 1.5, "strokeDash": [5, 3]}
+    return [{"data": {"values": dashed}, "mark": mark, "encoding": {"color": _context_colour(lines), "order": order}}]
 
 
 def _context_colour(lines: list[list[Row]]) -> Spec:

@@ -44,6 +44,7 @@ class Chip:
         chips_per_host: chips of a host in a slice of several hosts.
         single_host_chips: chips that one host can hold at most.
         clock_hz: TPU: cycles a second of its core; None where it is not known. [Hz]
+        family: chips of one architecture, such as hopper; "" for those that are alone in theirs.
         cores_in_name: cores a chip counts for in Google's names (v5p-8 is 4 chips: 2); 1 where names count chips.
         provenance: facts as printed, by attribute name.
     """
@@ -63,6 +64,7 @@ class Chip:
     domain_chips: int = 0
     node_bytes_per_s: float | None = None
     clock_hz: float | None = None
+    family: str = ""
     cores_in_name: int = 1
     devices_per_chip: int = 1
     chips_per_host: int = 4

@@ -52,6 +52,7 @@ class Model:
         vocab_size: V.
         layers: each layer, the first one first; layers that are alike are one object.
         tied_embeddings: the LM head reuses the input embedding.
+        reduces_once: attention and MLP of a layer work side by side, and chips sum up both in one reduction.
         outside: arrays outside the layers but for the embeddings: the last norm, position tables, biases.
         towers: parameters of each vision or audio tower, with its projector.
         left_out: what the config describes and is not counted, in sentences.
@@ -72,6 +73,7 @@ class Model:
     vocab_size: int
     layers: tuple[Layer, ...] = field(repr=False)
     tied_embeddings: bool = False
+    reduces_once: bool = False
     outside: tuple[Tensor, ...] = field(default=(), repr=False)
     towers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     left_out: tuple[str, ...] = ()

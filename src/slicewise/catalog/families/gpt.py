@@ -87,6 +87,7 @@ def falcon(config: Config) -> ModelRecord:
         rotated=0 if config.flag("alibi") else words["head_dim"],
         norms=["input_layernorm"] if parallel and norms == 1 else ["ln_attn", "ln_mlp"],
         norm_bias=True,
+        reduces_once=parallel,
     )
 
 

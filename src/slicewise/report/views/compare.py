@@ -21,9 +21,15 @@ def compare_document(comparison: Comparison) -> Document:
     if planned:
         names = ["", "slice", "batch", "step", "tok/s", "per chip", "prefill", "$/M out", "a request"]
         blocks.append(
-            Table("The model on each (times are bounds)", names, [_plan(row) for row in planned], left=(0, 1))
+            Table(f"The model on each ({_kind(planned)})", names, [_plan(row) for row in planned], left=(0, 1))
         )
     return blocks
+
+
+def _kind(planned: list[Compared]) -> str:
+    """What the times are."""
+    best = next((row.plan.recommended for row in planned if row.plan and row.plan.recommended), None)
+    return "expected times" if best and best.step.view == "expected" else "times are bounds"
 
 
 def _chip(row: Compared) -> list[str]:

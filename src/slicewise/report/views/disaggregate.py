@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slicewise.planner.disaggregate import Disaggregation
 from slicewise.report.document import Block, Document, Heading, Line, Table
+from slicewise.report.views.expected import figures_table
 from slicewise.report.views.words import assumed, ms
 from slicewise.units import show
 
@@ -32,4 +33,5 @@ def disaggregate_document(found: Disaggregation) -> Document:
         many = "" if found.decode_servers == 1 else "s"
         servers = f"{found.prefill_servers:,} prefill and {found.decode_servers:,} decode server{many}"
         blocks.append(Line(f"For the rate asked: {servers}."))
-    return [*blocks, Table("Flow", ["", "", "value"], rows, left=(0, 1)), assumed(found.assumptions)]
+    told = [figures_table(found.figures)] if found.figures else []
+    return [*blocks, Table("Flow", ["", "", "value"], rows, left=(0, 1)), *told, assumed(found.assumptions)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.frontier import Frontier
+from slicewise.planner.frontier import EXPECTED_COLUMNS, Frontier
 from slicewise.report.charts import breakdown_spec, frontier_spec
 from slicewise.report.document import Document, Heading, Items, Line, Table
 from slicewise.report.views.words import assumed, ms, rate
@@ -23,11 +23,12 @@ def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
             continue
         times = [ms(columns[name][index]) for name in ("param_load_s", "kv_load_s", "matmul_s", "ici_s")]
         cells = [f"{context:,.0f}", f"{batch:,.0f}", ms(columns["step_s"][index])]
-        rows.append([*cells, rate(columns["tokens_per_s_per_chip"][index]), *times])
+        rows.append([*cells, *_expected(frontier, index), rate(columns["tokens_per_s_per_chip"][index]), *times])
     if not frontier.fits:
         reasons = [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]
         return [Heading(f"{frontier.model} on {frontier.slice}: does not fit"), Items("Why not", reasons)]
-    header = ["context", "batch", "step", "tok/s per chip", "parameters", "KV cache", "FLOPs", "network"]
+    told = ["expected", "low", "high"] if "step_expected_s" in columns else []
+    header = ["context", "batch", "step", *told, "tok/s per chip", "parameters", "KV cache", "FLOPs", "network"]
     largest = ", ".join(f"{most:,} at {context:,.0f}" for context, most in frontier.max_batch.items())
     return [
         Heading(f"{frontier.model} on {frontier.slice}: latency against throughput; largest batch {largest} tokens"),
@@ -38,11 +39,18 @@ def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
     ]
 
 
+def _expected(frontier: Frontier, index: int) -> list[str]:
+    """What is expected of a step, and its range; nothing under the book's conventions."""
+    return [ms(frontier.columns[name][index]) for name in EXPECTED_COLUMNS if name in frontier.columns]
+
+
 def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dict[str, Any]]:
     """The two figures: latency against throughput, and the step of the first context broken down over the batch."""
     limit_s = None if tpot is None else parse_positive(tpot, "s", "--tpot")
     deployment = frontier.deployment
-    subtitle = f"{deployment.precision}; {deployment.conventions.view} view, every time a bound{_counted(deployment)}"
+    view = deployment.conventions.view
+    kind = "expected times" if view == "expected" else f"{view} view, a bound"
+    subtitle = f"{deployment.precision}; {kind}{_counted(deployment)}"
     name = f"{frontier.model} on {frontier.slice}"
     return {
         "frontier": frontier_spec(

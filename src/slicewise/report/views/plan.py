@@ -9,6 +9,7 @@ from slicewise.planner.fleet import Fleet
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Plan, Rejected
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
+from slicewise.report.views.expected import figures_table, spread
 from slicewise.report.views.words import (
     BOUND_BY,
     BOUNDS,
@@ -31,7 +32,7 @@ def plan_document(plan: Plan) -> Document:
     blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_unranked(plan), *_numbers(plan, best)]
     if plan.fleet:
         blocks += _fleet(plan.fleet)
-    blocks += [*_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
+    blocks += [*_figures(best), *_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
     return [*blocks, Items("Assumed", [" ".join(best.step.assumptions)])]
 
 
@@ -72,11 +73,10 @@ def _numbers(plan: Plan, best: Option) -> list[Block]:
     return [
         Line(f"Why: {best.why}."),
         Line(
-            f"{ms(best.tpot_s)} a token (a bound), {rate(step.tokens_per_s)} tokens/s,"
-            f" {rate(step.tokens_per_s_per_chip)} per chip; prefill {ms(best.ttft_s)} at"
-            f" {step.deployment.mfu:.0%} of peak FLOPs; {cost}."
+            f"{ms(best.tpot_s)} a token ({_told(best, 'step_s')}), {rate(step.tokens_per_s)} tokens/s,"
+            f" {rate(step.tokens_per_s_per_chip)} per chip; prefill {ms(best.ttft_s)}{_utilisation(best)}; {cost}."
         ),
-        Line(f"Bound by {BOUNDS[step.bound or '']}: {terms}."),
+        Line(f"{_bound_words(best)} {BOUNDS[step.bound or '']}: {terms}."),
         Line(
             f"Memory per chip {show_gib(step.total_bytes_per_chip)} of {show_gib(step.hbm_bytes / step.n_chips)};"
             f" {step.max_batch:,} sequences fit. {knee_sentence(step)}"
@@ -87,6 +87,42 @@ def _numbers(plan: Plan, best: Option) -> list[Block]:
             f"{_over_limit(plan, best)} (`slicewise disaggregate` splits them)."
         ),
     ]
+
+
+def _told(best: Option, name: str) -> str:
+    """What kind of figure a number is, with the others of it."""
+    if best.step.view == "expected" and best.step.figures:
+        return f"expected; {spread(name, best.step.figures[name])}"
+    return "a bound"
+
+
+def _utilisation(best: Option) -> str:
+    """The assumption that prefill's time rests on in views of bounds."""
+    return " expected" if best.step.view == "expected" else f" at {best.step.deployment.mfu:.0%} of peak FLOPs"
+
+
+def _bound_words(best: Option) -> str:
+    return "The bound is set by" if best.step.view == "expected" else "Bound by"
+
+
+_FIGURES = (
+    "step_s",
+    "tokens_per_s_per_chip",
+    "ttft_s",
+    "tpot_shared_s",
+    "usd_per_million_input_tokens",
+    "usd_per_million_output_tokens",
+    "request_usd",
+)
+"""Numbers of the plan that are told three times; --json has all of them."""
+
+
+def _figures(best: Option) -> list[Block]:
+    """Three figures of every number of the recommended plan."""
+    if best.figures is None:
+        return []
+    found = {**(best.step.figures or {}), **best.figures}
+    return [figures_table({name: found[name] for name in _FIGURES if name in found}, "The recommended plan")]
 
 
 def _over_limit(plan: Plan, best: Option) -> str:
@@ -187,9 +223,16 @@ def _named(plan: Plan, best: Option) -> list[Block]:
     middle = [*(["layout"] if laid_out else []), *(["weights/cache"] if several else [])]
     header = ["", "slice", *middle, *_header(is_request_priced=priced)]
     left = (0, 1, *([2] if laid_out else []), len(header) - 1)
-    table = Table("Plans (all times are bounds)", header, cells, left=left, marked=0)
+    table = Table(f"Plans ({_kind(best)})", header, cells, left=left, marked=0)
     left_out = len(rows) - len(shown)
     return [table, *([Line(f"… and {left_out} more; --json has them all.")] if left_out else [])]
+
+
+def _kind(best: Option) -> str:
+    """What the times of a table are."""
+    if best.step.view != "expected":
+        return "all times are bounds"
+    return "expected times; --view overlapped chooses by bounds"
 
 
 def _dtypes(option: Option) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slicewise.planner.step import Step
 from slicewise.report.document import Document, Heading, Line, Table
+from slicewise.report.views.expected import figures_table, terms_table
 from slicewise.report.views.words import (
     BOUNDS,
     assumed,
@@ -36,11 +37,13 @@ def step_document(step: Step) -> Document:
         ["overlapped", ms(step.step_overlapped_s), "attention + max(matmul, parameters, network)"],
         ["serial", ms(step.step_serial_s), "attention + max(matmul, parameters) + network"],
     ]
+    if step.step_expected_s is not None:
+        views.append(["expected", ms(step.step_expected_s), "each term at the rate that is reached, and layers"])
     marked = [row[0] for row in views].index(step.view)
     return [
-        Heading(f"{where}: {ms(step.step_s)} a step (a bound)"),
+        Heading(f"{where}: {_headline(step)}"),
         Line(
-            f"{rate(step.tokens_per_s)} tokens/s, {rate(step.tokens_per_s_per_chip)} per chip;"
+            f"{_at(step)}{rate(step.tokens_per_s)} tokens/s, {rate(step.tokens_per_s_per_chip)} per chip;"
             f" {show(step.requests_per_s_per_chip, '', 4)} requests/s per chip;"
             f" {usd(step.usd_per_million_output_tokens)} per million output tokens."
             f" Bound by {BOUNDS[step.bound or '']}."
@@ -50,6 +53,28 @@ def step_document(step: Step) -> Document:
         *experts_lines(step),
         terms(step),
         Table("Views", ["", "step", "terms"], views, left=(0, 2), marked=marked),
+        *_expected(step),
         ledger(step),
         assumed(step.assumptions),
     ]
+
+
+def _headline(step: Step) -> str:
+    if step.step_expected_s is None:
+        return f"{ms(step.step_s)} a step (a bound)"
+    bound_s = step.step_overlapped_s if step.view == "expected" else step.step_s
+    ends = f"{ms(step.step_low_s)} to {ms(step.step_high_s)}"
+    return f"{ms(step.step_expected_s)} a step expected ({ends}), {ms(bound_s)} at least (a bound)"
+
+
+def _at(step: Step) -> str:
+    """Which of the figures the rates follow from."""
+    return "" if step.step_expected_s is None else "As expected: " if step.view == "expected" else "At the bound: "
+
+
+def _expected(step: Step) -> list[Table]:
+    """Three figures of every number, and the terms of the expected step."""
+    if step.figures is None or step.expected_terms is None:
+        return []
+    whose = f"The expected step, of {step.expected_engine}"
+    return [figures_table(step.figures), terms_table(step.expected_terms, whose)]

@@ -1,0 +1,118 @@
+"""How well a fit holds on what it never saw: a model, a source or a chip is left out, and then told from the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slicewise.calibrate.fit import Fit, fit, measured_s
+from slicewise.calibrate.terms import Point
+from slicewise.spec.efficiency import Error
+
+COVERED = 0.8
+"""Share of the measurements that lie in a range."""
+FEWEST = 8
+"""Rows from which a group has a range of its own."""
+
+Fitter = Callable[[Sequence[Point], Sequence[str]], Fit]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Measurements with what a fit said that never saw them.
+
+    Attributes:
+        points: the measurements.
+        expected_s: by a fit without the like of them; nan where nothing was left to fit. Shape (n,).
+        low_s: lower end of the range, from rows that the fit never saw either. Shape (n,).
+        high_s: upper end. Shape (n,).
+    """
+
+    points: tuple[Point, ...]
+    expected_s: Floats
+    low_s: Floats
+    high_s: Floats
+
+    @property
+    def ratio(self) -> Floats:
+        """Measured over expected. Shape (n,)."""
+        return measured_s(self.points) / self.expected_s
+
+    @property
+    def is_covered(self) -> NDArray[np.bool_]:
+        """Whether the measurement lies in the range. Shape (n,)."""
+        truth = measured_s(self.points)
+        return (truth >= self.low_s) & (truth <= self.high_s)
+
+
+def bucket(point: Point) -> str:
+    """The group of rows that share a range: phase, and one chip or several."""
+    return f"{point.phase} {'1' if point.n_chips == 1 else '2+'}"
+
+
+def left_out(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fitter: Fitter = fit) -> Floats:
+    """Expected seconds of each by a fit that saw none of its kind. Shape (n,).
+
+    Args:
+        points: measurements.
+        groups: the group of coefficients of each.
+        left: what is left out together: the model, or the source of each.
+        fitter: fits the rest.
+    """
+    found = np.full(len(points), np.nan)
+    for name in dict.fromkeys(left):
+        seen = [i for i, other in enumerate(left) if other != name]
+        rest = fitter([points[i] for i in seen], [groups[i] for i in seen]) if seen else None
+        asked = [i for i, other in enumerate(left) if other == name and rest and groups[i] in rest.groups]
+        if rest and asked:
+            found[asked] = rest.expected_s([points[i] for i in asked], [groups[i] for i in asked])
+    return found
+
+
+def ranges(points: Sequence[Point], expected_s: Floats) -> dict[str, Error]:
+    """Error and range of each bucket of rows, of all groups alike, from expected times that never saw them."""
+    ratio = measured_s(points) / expected_s
+    buckets = np.array([bucket(point) for point in points])
+    found = {name: ratio[(buckets == name) & np.isfinite(ratio)] for name in dict.fromkeys(buckets.tolist())}
+    return {name: error_of(values) for name, values in found.items() if values.size >= FEWEST}
+
+
+def error_of(ratio: Floats) -> Error:
+    """Median error and range of measured over expected. Shape of `ratio` (n,).
+
+    The range reaches as far up as down, for few models tell how far, and none which way the next one lies. It takes in
+    a row more than the percentile of so few rows does, for the next row is none of them.
+    """
+    off = np.sort(np.abs(np.log(ratio)))
+    reach = float(np.exp(off[min(math.ceil(COVERED * (len(off) + 1)), len(off)) - 1]))
+    median = float(np.median(np.abs(1 / ratio - 1)))
+    return Error(n_rows=len(ratio), median=median, low=1 / reach, high=reach)
+
+
+def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fitter: Fitter = fit) -> Told:
+    """Leave one out, ranges included: those of a row come from a second leaving-out among the rows that were seen.
+
+    Args:
+        points: measurements.
+        groups: the group of coefficients of each.
+        left: what is left out together.
+        fitter: fits the rest.
+    """
+    expected_s = left_out(points, groups, left, fitter)
+    low_s, high_s = np.full(len(points), np.nan), np.full(len(points), np.nan)
+    for name in dict.fromkeys(left):
+        seen = [i for i, other in enumerate(left) if other != name]
+        rest = [points[i] for i in seen]
+        rest_s = left_out(rest, [groups[i] for i in seen], [left[i] for i in seen], fitter)
+        known = ranges(rest, rest_s)
+        for i in (i for i, other in enumerate(left) if other == name):
+            error = known.get(bucket(points[i]))
+            if error:
+                low_s[i] = max(expected_s[i] * error.low, points[i].bound_s)
+                high_s[i] = expected_s[i] * error.high
+    return Told(points=tuple(points), expected_s=expected_s, low_s=low_s, high_s=high_s)

@@ -1,0 +1,166 @@
+"""A measurement as a sum of terms: each the bound's own time, or a count, that a fitted coefficient multiplies.
+
+The terms are those of `costs/expected.py`, so that a fit is linear: expected seconds = sum of coefficient x term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slicewise.calibrate.measurement import Measurement
+from slicewise.errors import InputError
+from slicewise.planner.deployment import Deployment
+from slicewise.planner.question import ask
+from slicewise.spec.model import Model
+from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT
+
+TERMS = ("weights", "kv", "flops", "network", "layers", "sync", "tokens", "prefill16", "prefill8", "prefill_tokens")
+"""What the coefficients multiply. Those of SLOWED are at least 1: 1 over an efficiency."""
+SLOWED = ("weights", "kv", "flops", "network", "prefill16", "prefill8")
+
+_STEP = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s", "step_overlapped_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A measurement with its terms.
+
+    Attributes:
+        measurement: what was measured.
+        chip: by its catalog name.
+        n_chips: chips that work together.
+        model: its name.
+        terms: seconds or counts, in the order of TERMS. Shape (10,).
+        bound_s: what no engine undercuts. [s]
+    """
+
+    measurement: Measurement
+    chip: str
+    n_chips: int
+    model: str
+    terms: NDArray[np.float64]
+    bound_s: float
+
+    @property
+    def phase(self) -> str:
+        """Decode, prefill or end_to_end."""
+        return self.measurement.phase
+
+
+def point_of(measurement: Measurement, model: Model | None = None) -> Point:
+    """The terms of a measurement, by the planner's own formulas.
+
+    Args:
+        measurement: what was measured.
+        model: its model, where it is not to be looked up by name.
+
+    Raises:
+        InputError: the planner does not understand it, or the batch does not fit the chips at the stated length.
+    """
+    found = _deployment(measurement, model)
+    terms = np.zeros(len(TERMS))
+    bound_s = 0.0
+    if measurement.phase != "prefill":
+        steps = measurement.output_tokens - 1 if measurement.phase == "end_to_end" else 1
+        step, step_bound_s = _step(found, measurement)
+        terms, bound_s = terms + steps * step, bound_s + steps * step_bound_s
+    if measurement.phase != "decode":
+        prompt, prompt_bound_s = _prefill(found, measurement)
+        terms, bound_s = terms + prompt, bound_s + prompt_bound_s
+    return Point(
+        measurement=measurement,
+        chip=found.slice.chip.name,
+        n_chips=found.slice.n_chips,
+        model=found.model.name,
+        terms=terms,
+        bound_s=bound_s,
+    )
+
+
+def _deployment(measurement: Measurement, model: Model | None) -> Deployment:
+    flags: dict[str, Any] = {
+        "slice": measurement.slice,
+        "weights": measurement.weights,
+        "kv": measurement.kv,
+        "compute": measurement.compute,
+        "isl": max(measurement.prompt_tokens, 1),
+        "osl": max(measurement.output_tokens, 1),
+        "memory_fraction": 1,
+        **measurement.layout,
+    }
+    if measurement.context_tokens is not None and measurement.phase == "decode":
+        flags["context"] = round(measurement.context_tokens)
+    given = {name: value for name, value in flags.items() if value is not None}
+    found = ask(model or measurement.model, given).deployment()  # type: ignore[arg-type]  # words of a question
+    if found.ranks and found.ranks.pp * found.ranks.dp > 1:
+        raise InputError(f"{measurement.where}: pipeline stages and data parallelism are not fitted; leave it out")
+    most = int(found.value("max_batch"))
+    if measurement.phase != "prefill" and measurement.batch > most:
+        raise InputError(
+            f"{measurement.where}: {measurement.batch:,} sequences do not fit {found.slice.name} at once"
+            f" ({most:,} do), so the batch that ran is not known"
+        )
+    return found
+
+
+def _step(found: Deployment, measurement: Measurement) -> tuple[NDArray[np.float64], float]:
+    value = {name: float(each) for name, each in found.evaluate(_STEP, batch=measurement.batch).items()}
+    load_s = value["param_load_s"] * _weight_ratio(found, measurement)
+    found_s = value["step_overlapped_s"] + max(load_s - value["param_load_s"], 0.0)
+    return _vector(
+        weights=load_s,
+        kv=value["kv_load_s"],
+        flops=value["matmul_s"] + value["attention_flops_s"],
+        network=value["ici_s"],
+        tokens=_passes(found, measurement.batch),
+        **_layers(found),
+    ), found_s
+
+
+def _prefill(found: Deployment, measurement: Measurement) -> tuple[NDArray[np.float64], float]:
+    """The whole batch at once: the weights are read once, everything else grows with the tokens."""
+    prompts, inputs = measurement.batch, found.inputs
+    given = {"prefill_all_gather_bytes": found.value("prefill_all_gather_bytes") * prompts}
+    names = ("prefill_peak_s", "prefill_param_load_s" if found.is_layered else "param_load_s")
+    peak_s, load_s = (float(found.value(name)) for name in names)
+    ici_s = float(found.value("prefill_ici_s", **given))
+    load_s *= _weight_ratio(found, measurement)
+    bits = "prefill8" if BYTES_PER_ELEMENT[found.precision.compute] <= 1 else "prefill16"
+    terms = _vector(
+        weights=load_s,
+        network=ici_s,
+        prefill_tokens=_passes(found, prompts * inputs["prompt_tokens"]),
+        **{bits: peak_s * prompts},
+        **_layers(found),
+    )
+    return terms, max(peak_s * prompts, load_s, ici_s)
+
+
+def _layers(found: Deployment) -> dict[str, float]:
+    n_layers = float(found.model.n_layers)
+    return {"layers": n_layers, "sync": n_layers if found.slice.n_chips > 1 else 0.0}
+
+
+def _passes(found: Deployment, tokens: float) -> float:
+    """Time of one pass of all activations through HBM. [s]"""
+    moved = tokens * found.model.n_layers * found.model.d_model * ACTIVATION_BYTES_PER_ELEMENT
+    return float(moved / found.inputs["hbm_bytes_per_s"])
+
+
+def _weight_ratio(found: Deployment, measurement: Measurement) -> float:
+    """Bytes of the file that was served over those of the plan, where the former are stated."""
+    return (measurement.weight_bytes or 0.0) / float(found.value("weight_bytes")) or 1.0
+
+
+def _vector(**terms: float) -> NDArray[np.float64]:
+    return np.array([terms.get(name, 0.0) for name in TERMS])
+
+
+def matrix(points: Sequence[Point]) -> NDArray[np.float64]:
+    """The terms of several measurements. Shape (n, 10)."""
+    return np.array([point.terms for point in points]).reshape(len(points), len(TERMS))

@@ -1,0 +1,106 @@
+"""Coefficients of a fit as the figures that people read, and as the efficiency file that `--efficiency` takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slicewise.calibrate.fit import Coefficients
+from slicewise.calibrate.terms import TERMS, Point
+from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.units import US
+
+DIGITS = 3
+"""Digits that a fit of some hundred rows bears."""
+
+
+def bits_of(points: Sequence[Point]) -> tuple[int, ...]:
+    """Widths of operands whose prefill was measured; both where no prefill was."""
+    found = tuple(bits for bits in (8, 16) if any(point.terms[TERMS.index(f"prefill{bits}")] for point in points))
+    return found or (8, 16)
+
+
+def efficiency_from(
+    coefficients: Coefficients, errors: Mapping[str, Error], bits: tuple[int, ...], **words: Any
+) -> Efficiency:
+    """The figures of a group.
+
+    Args:
+        coefficients: by term.
+        errors: by phase and chips, as `Efficiency.errors` has them.
+        bits: widths of operands whose prefill was measured.
+        words: name, family, engine, chips, models, measured and sources.
+    """
+    return Efficiency(
+        is_calibrated=True,
+        weight_read_efficiency=_share(coefficients["weights"]),
+        kv_read_efficiency=_share(coefficients["kv"]),
+        matmul_efficiency=_share(coefficients["flops"]),
+        network_efficiency=_share(coefficients["network"]),
+        layer_s=_short(coefficients["layers"] / US) * US,
+        sync_s=_short(coefficients["sync"] / US) * US,
+        token_passes=_short(coefficients["tokens"]),
+        prefill_efficiency={width: _share(coefficients[f"prefill{width}"]) for width in bits},
+        prefill_token_passes=_short(coefficients["prefill_tokens"]),
+        errors={name: _rounded(error) for name, error in errors.items()},
+        **words,
+    )
+
+
+def start_from(efficiency: Efficiency) -> Coefficients:
+    """The coefficients of figures: where another fit may start."""
+    sixteen = efficiency.prefill_efficiency.get(16) or efficiency.prefill_efficiency[8]
+    return {
+        "weights": 1 / efficiency.weight_read_efficiency,
+        "kv": 1 / efficiency.kv_read_efficiency,
+        "flops": 1 / efficiency.matmul_efficiency,
+        "network": 1 / efficiency.network_efficiency,
+        "layers": efficiency.layer_s,
+        "sync": efficiency.sync_s,
+        "tokens": efficiency.token_passes,
+        "prefill16": 1 / sixteen,
+        "prefill8": 1 / (efficiency.prefill_efficiency.get(8) or sixteen),
+        "prefill_tokens": efficiency.prefill_token_passes,
+    }
+
+
+def efficiency_toml(fits: Sequence[Efficiency], heading: str) -> str:
+    """The file.
+
+    Args:
+        fits: of one file, the default first.
+        heading: what the file is, a line or several.
+    """
+    comment = "".join(f"# {line}\n" for line in heading.splitlines())
+    return comment + "".join(f"\n[[fit]]\n{_entry(fit)}" for fit in fits)
+
+
+def _entry(fit: Efficiency) -> str:
+    words = {key: getattr(fit, key) for key in ("name", "family", "engine", "measured")}
+    lists = {key: list(getattr(fit, key)) for key in ("chips", "models", "sources")}
+    shares = ("weight_read_efficiency", "kv_read_efficiency", "matmul_efficiency", "network_efficiency")
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**words, **lists}.items()]
+    lines += [f"{key} = {getattr(fit, key):g}" for key in ("most_chips", *shares)]
+    lines += [f'{key} = "{getattr(fit, f"{key}_s") / US:.{DIGITS}g} us"' for key in ("layer", "sync")]
+    lines += [f"{key} = {getattr(fit, key):g}" for key in ("token_passes", "prefill_token_passes")]
+    by_bits = ", ".join(f"{bits} = {share:g}" for bits, share in sorted(fit.prefill_efficiency.items()))
+    lines.append(f"prefill_efficiency = {{ {by_bits} }}")
+    for name, error in fit.errors.items():
+        told = f"rows = {error.n_rows}, median = {error.median:g}, low = {error.low:g}, high = {error.high:g}"
+        lines.append(f'errors."{name}" = {{ {told} }}')
+    return "\n".join(lines) + "\n"
+
+
+def _rounded(error: Error) -> Error:
+    low, high = min(_short(error.low), 1.0), max(_short(error.high), 1.0)
+    return Error(n_rows=error.n_rows, median=_short(error.median), low=low, high=high)
+
+
+def _share(coefficient: float) -> float:
+    """1 over a coefficient; the least by which a term is slowed is not at all."""
+    return min(_short(1 / coefficient), 1.0)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,171 @@
+"""Fitted efficiencies: those that ship with the package, and a user's own file of the same form.
+
+A file holds a table `[[fit]]` for each engine and family of chips. The first that suits a chip is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from slicewise.catalog.load import find_chip
+from slicewise.errors import InputError, UnknownNameError
+from slicewise.spec.chip import Chip
+from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.units import MILLION, parse
+
+PRIOR = "gpus"
+"""The file of what all measured GPUs have in common, for a chip that nobody measured."""
+
+SHARES = ("weight_read_efficiency", "kv_read_efficiency", "matmul_efficiency", "network_efficiency")
+PASSES = ("token_passes", "prefill_token_passes")
+TIMES = ("layer", "sync")
+_WORDS = ("name", "family", "engine", "measured")
+_LISTS = ("chips", "models", "sources")
+_MOST_BYTES = 2 * MILLION
+
+
+@cache
+def shipped(name: str) -> tuple[Efficiency, ...]:
+    """The fits of one shipped file: ampere, hopper, ada or gpus; none where there is no such file."""
+    file = resources.files("slicewise.catalog").joinpath("data", "efficiency", f"{name}.toml")
+    if not file.is_file():
+        return ()
+    return _fits(tomllib.loads(file.read_text(encoding="utf-8")), f"efficiency/{name}.toml")
+
+
+def efficiency_of(chip: Chip, given: tuple[Efficiency, ...] = (), engine: str = "") -> Efficiency:
+    """The figures of a chip: given ones where they have the chip, else its family's, else what all GPUs have in common.
+
+    Args:
+        chip: the chip.
+        given: fits of the user's own file.
+        engine: the engine's name among the shipped fits of the family; "" for the first.
+    """
+    own = next((fit for fit in given if chip.name in fit.chips), None)
+    if own:
+        return own
+    family = [fit for fit in shipped(chip.family) if engine in ("", fit.name)] if chip.family else []
+    if family:
+        return replace(family[0], is_calibrated=chip.name in family[0].chips)
+    return replace(shipped(PRIOR)[0], is_calibrated=False)
+
+
+def read_efficiency(path: str | Path) -> tuple[Efficiency, ...]:
+    """The fits of a user's file, as `slicewise calibrate` writes it.
+
+    Raises:
+        InputError: it cannot be read, or a value is missing or out of bounds.
+    """
+    file = Path(path)
+    try:
+        if file.is_file() and file.stat().st_size > _MOST_BYTES:
+            raise InputError(f"--efficiency {path}: larger than any efficiency file; give one that calibrate wrote")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a readable text file"
+        raise InputError(f"--efficiency {path}: {reason}; write the file with slicewise calibrate") from None
+    try:
+        parsed = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"--efficiency {path}: no TOML ({' '.join(str(error).split())[:80]})") from None
+    return _fits(parsed, f"--efficiency {path}")
+
+
+def _fits(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency, ...]:
+    entries = parsed.get("fit")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"{where}: no [[fit]] in it; write the file with slicewise calibrate")
+    return tuple(_fit(entry, f"{where}: fit {number}") for number, entry in enumerate(entries, 1))
+
+
+def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
+    known = {*_WORDS, *_LISTS, *SHARES, *PASSES, *TIMES, "most_chips", "prefill_efficiency", "errors"}
+    for key in entry:
+        if key not in known:
+            raise InputError(f"{where}: {key}: no such key; known: {', '.join(sorted(known))}")
+    for key in known:
+        if key not in entry:
+            raise InputError(f"{where}: {key} is missing; write the file with slicewise calibrate")
+    words: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in _WORDS}
+    words |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
+    words |= {key: _number(entry[key], f"{where}: {key}", most=1.0) for key in SHARES}
+    words |= {key: _number(entry[key], f"{where}: {key}", least=0.0) for key in PASSES}
+    words |= {f"{key}_s": _time(entry[key], f"{where}: {key}") for key in TIMES}
+    words["chips"] = tuple(_chip(name, where) for name in words["chips"])
+    return Efficiency(
+        is_calibrated=True,
+        most_chips=int(_number(entry["most_chips"], f"{where}: most_chips", least=1.0)),
+        prefill_efficiency=_by_bits(entry["prefill_efficiency"], f"{where}: prefill_efficiency"),
+        errors=_errors(entry["errors"], f"{where}: errors"),
+        **words,
+    )
+
+
+def _word(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {value!r} is no text")
+    return value
+
+
+def _words(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise InputError(f"{where}: {value!r} is no list of names")
+    return tuple(_word(each, where) for each in value)
+
+
+def _chip(name: str, where: str) -> str:
+    try:
+        return find_chip(name).name
+    except UnknownNameError as error:
+        raise InputError(f"{where}: chips: {error}") from None
+
+
+def _number(value: object, where: str, *, least: float = 0.000001, most: float = math.inf) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        bounds = f"between {least:g} and {most:g}" if most < math.inf else f"of at least {least:g}"
+        raise InputError(f"{where}: {value!r} is no number {bounds}")
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {value!r} is not finite")
+    return float(value)
+
+
+def _time(value: object, where: str) -> float:
+    found = parse(_word(value, where), "s", where)
+    if not 0 <= found < 1:
+        raise InputError(f"{where}: {value} must be at least 0 and below a second; write for example 80 us")
+    return found
+
+
+def _by_bits(value: object, where: str) -> Mapping[int, float]:
+    if not isinstance(value, dict) or not value or not set(value) <= {"8", "16"}:
+        raise InputError(f'{where}: {value!r} must give shares for "8" or "16" bits')
+    return MappingProxyType({int(bits): _number(share, f"{where}.{bits}", most=1.0) for bits, share in value.items()})
+
+
+def _errors(value: object, where: str) -> Mapping[str, Error]:
+    groups = [f"{phase} {chips}" for phase in ("decode", "prefill") for chips in ("1", "2+")]
+    if not isinstance(value, dict) or not set(value) <= set(groups):
+        raise InputError(f"{where}: must be tables among {', '.join(groups)}")
+    for phase in ("decode", "prefill"):
+        if not any(name.startswith(phase) for name in value):
+            raise InputError(f"{where}: none of {phase}; write the file with slicewise calibrate")
+    return MappingProxyType({name: _error(each, f"{where}.{name}") for name, each in value.items()})
+
+
+def _error(value: object, where: str) -> Error:
+    keys = ("rows", "median", "low", "high")
+    if not isinstance(value, dict) or set(value) != set(keys):
+        raise InputError(f"{where}: must have {', '.join(keys)}")
+    low, high = (_number(value[key], f"{where}.{key}") for key in ("low", "high"))
+    if not low <= 1 <= high:
+        raise InputError(f"{where}: low must be at most 1 and high at least 1, and they are {low:g} and {high:g}")
+    rows = _number(value["rows"], f"{where}.rows", least=0.0)
+    return Error(n_rows=int(rows), median=_number(value["median"], f"{where}.median", least=0.0), low=low, high=high)

@@ -1,0 +1,82 @@
+"""Three figures of one number: the bound, what is expected, and the range that holds 8 of 10 measurements.
+
+Every rate and price follows from the times by the same formulas, so that each is evaluated once for each of the times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from slicewise.planner.deployment import Deployment
+
+_ENDS = ("bound", "expected", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """A time, rate or price, three times.
+
+    Attributes:
+        bound: what no engine betters.
+        expected: what the engine that was measured is expected to reach.
+        low: lower end of the range.
+        high: upper end.
+    """
+
+    bound: float
+    expected: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The JSON object."""
+        return asdict(self)
+
+
+def shows_expected(deployment: Deployment) -> bool:
+    """Whether expected times are told: the book's conventions have bounds only."""
+    return not deployment.conventions.book
+
+
+def figures(deployment: Deployment, names: Sequence[str], batch: float = 1) -> dict[str, Figures]:
+    """Three figures of each quantity; none under the book's conventions.
+
+    Args:
+        deployment: what the numbers are of.
+        names: times, rates or prices that follow from the times of a step and of prefill.
+        batch: sequences in a step.
+    """
+    if not shows_expected(deployment):
+        return {}
+    ends = times_of(deployment, batch)
+    values = [deployment.evaluate(names, batch=batch, **times) for times in ends.values()]
+    found = {}
+    for name in names:
+        bound, expected, *rest = (float(value[name]) for value in values)
+        found[name] = Figures(bound=bound, expected=expected, low=min(rest), high=max(rest))
+    return found
+
+
+def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]]:
+    """Step and prefill at the bound, as expected, and at the ends of the range. [s]"""
+    steps = dict(zip(_ENDS, (_bound(deployment), "step_expected_s", "step_low_s", "step_high_s"), strict=True))
+    prefills = {end: f"prefill_{end}_s" for end in _ENDS}
+    value = deployment.evaluate([*steps.values(), *prefills.values()], batch=batch)
+    return {end: {"step_s": float(value[steps[end]]), "prefill_s": float(value[prefills[end]])} for end in _ENDS}
+
+
+def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
+    """What an expected time is made of, by name. [s]"""
+    names = [name for name in deployment.graph.formulas[of].parameters if name.endswith("_s")]
+    return {name: float(value) for name, value in deployment.evaluate(names, batch=batch).items()}
+
+
+def as_dict(found: Mapping[str, Figures]) -> dict[str, dict[str, float]]:
+    """The JSON object of several."""
+    return {name: each.to_dict() for name, each in found.items()}
+
+
+def _bound(deployment: Deployment) -> str:
+    view = deployment.conventions.view
+    return f"step_{'overlapped' if view == 'expected' else view}_s"

@@ -1,0 +1,72 @@
+"""The bound beside what is expected: three figures of each number, and what an expected time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from slicewise.planner.figures import Figures
+from slicewise.report.document import Table
+from slicewise.report.views.words import ms, rate, usd
+
+NUMBERS = {
+    "step_s": "decode step",
+    "prefill_s": "prefill",
+    "ttft_s": "time to the first token",
+    "tpot_shared_s": "a token, prefills in between",
+    "tokens_per_s": "tokens/s",
+    "tokens_per_s_per_chip": "tokens/s per chip",
+    "requests_per_s_per_chip": "requests/s per chip, decode alone",
+    "requests_per_s_shared": "requests/s of a replica",
+    "prefill_tokens_per_s_per_chip": "prompt tokens/s per chip",
+    "usd_per_million_input_tokens": "$ per million input tokens",
+    "usd_per_million_output_tokens": "$ per million output tokens",
+    "usd_per_million_tokens": "$ per million tokens, all",
+    "request_usd": "$ a request",
+    "prefill_servers_per_decode_server": "prefill servers per decode server",
+    "prefill_requests_per_s": "prompts/s of a prefill server",
+    "decode_requests_per_s": "requests/s of a decode server",
+}
+"""Numbers that have three figures, in words."""
+
+TERMS = {
+    "expected_param_load_s": "load parameters",
+    "expected_prefill_param_load_s": "load parameters",
+    "expected_kv_load_s": "load the KV cache",
+    "expected_attention_s": "attention, with the KV cache",
+    "expected_flops_s": "FLOPs beside the loads",
+    "expected_prefill_flops_s": "FLOPs",
+    "expected_ici_s": "network (collectives)",
+    "expected_prefill_ici_s": "network (collectives)",
+    "overhead_s": "layers: launches, norms, waiting",
+    "tokens_s": "sequences: what grows with the batch",
+    "prefill_tokens_s": "tokens: what grows with the prompt",
+}
+"""Terms of an expected time, in words; others go by their names."""
+
+
+def figures_table(found: Mapping[str, Figures], title: str = "Bound, expected and range") -> Table:
+    """Three figures of each number; the range holds 8 of 10 measurements."""
+    rows = [[NUMBERS.get(name, name), *_cells(name, each)] for name, each in found.items() if name in NUMBERS]
+    return Table(title, ["", "bound", "expected", "low", "high"], rows)
+
+
+def spread(name: str, each: Figures) -> str:
+    """The bound and the range of a number, in a clause."""
+    bound, _, low, high = _cells(name, each)
+    return f"bound {bound}, range {low} to {high}"
+
+
+def terms_table(terms: Mapping[str, float], title: str) -> Table:
+    """What an expected time is made of."""
+    largest = max(terms, key=lambda name: terms[name])
+    rows = [
+        [TERMS.get(name, name), ms(seconds), "← most" if name == largest else ""] for name, seconds in terms.items()
+    ]
+    return Table(title, ["", "time", ""], rows, left=(0, 2))
+
+
+def _cells(name: str, each: Figures) -> tuple[str, str, str, str]:
+    show = ms if name.endswith("_s") and "per_s" not in name else usd if "usd" in name else rate
+    if name in ("requests_per_s_shared", "prefill_requests_per_s", "decode_requests_per_s"):
+        show = rate
+    return show(each.bound), show(each.expected), show(each.low), show(each.high)

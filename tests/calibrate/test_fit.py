@@ -1,0 +1,169 @@
+"""The fit: it gives back what it was made from, and what it never saw is told from the rest."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from slicewise.calibrate.fit import START, Fit, bounds_s, fit, measured_s
+from slicewise.calibrate.held_out import bucket, error_of, left_out, ranges, told
+from slicewise.calibrate.measurement import Measurement
+from slicewise.calibrate.terms import TERMS, point_of
+from slicewise.errors import InputError
+from slicewise.planner.step import step
+
+KNOWN = {
+    "weights": 1.15,
+    "kv": 1.3,
+    "flops": 1.9,
+    "network": 1.6,
+    "layers": 60e-6,
+    "sync": 25e-6,
+    "tokens": 40.0,
+    "prefill16": 1.7,
+    "prefill8": 1.7,
+    "prefill_tokens": 6.0,
+}
+
+
+def measured(**words):
+    plain = {"model": "llama-3-8b", "slice": "h100:1", "weights": "bf16", "kv": "bf16", "phase": "decode", "batch": 8}
+    return Measurement(
+        **{**plain, "prompt_tokens": 1024, "output_tokens": 256, "seconds": 1.0, "where": "a row", **words}
+    )
+
+
+def synthetic(chip="h100", coefficients=KNOWN, noise=0.0):
+    """Points whose seconds are what the coefficients make of them."""
+    rng = np.random.default_rng(7)
+    found = []
+    for model, counts in (("llama-3-8b", (1, 2)), ("llama-3-70b", (4, 8)), ("llama-2-13b", (1, 4))):
+        for n in counts:
+            for batch in (1, 8, 32, 128):
+                for prompt in (128, 2048):
+                    for phase in ("decode", "prefill"):
+                        words = {"model": model, "slice": f"{chip}:{n}", "batch": batch, "prompt_tokens": prompt}
+                        try:
+                            found.append(point_of(measured(phase=phase, **words)))
+                        except InputError:
+                            continue  # does not fit
+    exact = Fit(groups={chip: coefficients}).expected_s(found, [chip] * len(found))
+    seconds = exact * np.exp(noise * rng.standard_normal(len(found)))
+    return [
+        replace(point, measurement=replace(point.measurement, seconds=float(s)))
+        for point, s in zip(found, seconds, strict=True)
+    ]
+
+
+def test_a_synthetic_file_gives_its_efficiencies_back():
+    points = synthetic()
+    found = fit(points, ["h100"] * len(points), shared=(), hold=1e-6).groups["h100"]
+    told_by_rows = [term for term in TERMS if term != "prefill8"]
+    assert {term: found[term] for term in told_by_rows} == pytest.approx(
+        {term: KNOWN[term] for term in told_by_rows}, rel=0.01
+    )
+
+
+def test_noise_moves_expected_times_less_than_itself():
+    points = synthetic(noise=0.05)
+    found = fit(points, ["h100"] * len(points), shared=())
+    exact = Fit(groups={"h100": KNOWN}).expected_s(points, ["h100"] * len(points))
+    assert np.median(np.abs(found.expected_s(points, ["h100"] * len(points)) / exact - 1)) < 0.02
+
+
+def test_what_the_rows_do_not_tell_stays_where_it_started():
+    points = [point for point in synthetic() if point.phase == "decode" and point.n_chips == 1]
+    found = fit(points, ["h100"] * len(points), shared=()).groups["h100"]
+    for term in ("network", "sync", "prefill16", "prefill8", "prefill_tokens"):
+        assert found[term] == pytest.approx(START[term], rel=1e-3)
+
+
+def test_a_row_that_is_far_off_does_not_bend_the_rest():
+    points = synthetic()
+    bent = [replace(points[0], measurement=replace(points[0].measurement, seconds=measured_s(points)[0] * 10))]
+    found = fit([*bent, *points[1:]], ["h100"] * len(points), shared=())
+    rest = found.expected_s(points[1:], ["h100"] * (len(points) - 1)) / measured_s(points[1:])
+    assert np.median(np.abs(rest - 1)) < 0.02
+
+
+def test_a_shared_coefficient_is_one_for_all_groups():
+    points = [*synthetic("h100"), *synthetic("a100")]
+    groups = [point.chip for point in points]
+    found = fit(points, groups)
+    assert found.groups["h100"]["kv"] == found.groups["a100"]["kv"]
+    assert set(found.groups) == {"h100", "a100"}
+
+
+def test_expected_is_never_below_the_bound():
+    points = synthetic()
+    none = Fit(groups={"h100": dict.fromkeys(TERMS, 0.0)})
+    assert np.array_equal(none.expected_s(points, ["h100"] * len(points)), bounds_s(points))
+
+
+def test_the_terms_are_those_of_the_planner():
+    point = point_of(measured())
+    plan = step("llama-3-8b", slice="h100:1", batch=8, isl=1024, osl=256)
+    terms = dict(zip(TERMS, point.terms.tolist(), strict=True))
+    assert terms["weights"] == pytest.approx(plan.param_load_s)
+    assert terms["kv"] == pytest.approx(plan.kv_load_s)
+    assert terms["flops"] == pytest.approx(plan.matmul_s + plan.attention_flops_s)
+    assert (terms["network"], terms["layers"], terms["sync"]) == (0, 32, 0)
+    assert point.bound_s == pytest.approx(plan.step_overlapped_s)
+
+
+def test_end_to_end_is_a_prefill_and_the_steps_after_its_token():
+    whole = point_of(measured(phase="end_to_end"))
+    parts = point_of(measured(phase="prefill")).terms + 255 * point_of(measured()).terms
+    assert whole.terms == pytest.approx(parts)
+
+
+def test_a_file_of_another_size_is_read_for_as_long():
+    plain, half = point_of(measured()), point_of(measured(weight_bytes=8_030_261_248.0))
+    assert half.terms[0] == pytest.approx(plain.terms[0] / 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"batch": 100_000}, "do not fit"),
+        ({"slice": "h100:8", "layout": {"tp": 4, "pp": 2}}, "pipeline stages"),
+        ({"slice": "h100:8", "layout": {"tp": 4, "dp": 2}}, "data parallelism"),
+        ({"model": "no-such-model"}, "no-such-model"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_in_words(words, why):
+    with pytest.raises(InputError, match=why):
+        point_of(measured(**words))
+
+
+def test_a_left_out_model_is_told_from_the_others():
+    points = synthetic()
+    groups, models = ["h100"] * len(points), [point.model for point in points]
+    expected_s = left_out(points, groups, models, partial(fit, shared=()))
+    # What was left out is of the same making, so that the rest tells it.
+    assert np.median(np.abs(expected_s / measured_s(points) - 1)) < 0.02
+
+
+def test_with_one_model_nothing_can_be_told():
+    points = [point for point in synthetic() if point.model == "llama-3-8b"]
+    assert np.isnan(left_out(points, ["h100"] * len(points), [point.model for point in points])).all()
+
+
+def test_ranges_hold_eight_of_ten():
+    ratio = np.exp(0.1 * np.random.default_rng(3).standard_normal(4000))
+    error = error_of(ratio)
+    assert np.mean((ratio >= error.low) & (ratio <= error.high)) == pytest.approx(0.8, abs=0.01)
+    assert error.low == pytest.approx(1 / error.high)
+
+
+def test_few_rows_widen_their_range():
+    assert error_of(np.array([0.9, 1.0, 1.2])).high == pytest.approx(1.2)
+
+
+def test_told_covers_noise():
+    points = synthetic(noise=0.05)
+    groups, models = ["h100"] * len(points), [point.model for point in points]
+    found = told(points, groups, models, partial(fit, shared=()))
+    assert 0.6 < np.mean(found.is_covered) <= 1
+    assert set(ranges(points, found.expected_s)) == {bucket(point) for point in points}

@@ -1,0 +1,66 @@
+"""What expected times rest on is said, and so is where they are carried further than was measured."""
+
+import pytest
+
+import slicewise
+from slicewise.planner.question import ask
+
+
+def of(model, slice_, **words):
+    return ask(model, {"slice": slice_, "price": 1, **words}).deployment().expectation
+
+
+def test_a_measured_chip_says_whose_times_they_are():
+    found = of("llama-3-70b", "h100:8")
+    assert found.is_calibrated
+    assert found.engine == "TensorRT-LLM 0.9.0"
+    assert "on h100, h200: 103 measured steps and 69 prefills of 6 models" in found.basis
+    assert (found.decode.n_rows, found.prefill.n_rows) == (103, 69)
+
+
+def test_one_chip_has_a_range_of_its_own():
+    assert of("llama-3-8b", "h100:1").decode.high < of("llama-3-8b", "h100:2").decode.high
+
+
+@pytest.mark.parametrize("slice_", ["b200:8", "mi300x:1"])
+def test_a_chip_that_nobody_measured_says_so(slice_):
+    found = of("llama-3-70b", slice_)
+    assert not found.is_calibrated
+    assert "is not calibrated" in found.basis
+    assert found.decode.high > of("llama-3-8b", "h100:1").decode.high
+    step = slicewise.step("llama-3-70b", slice=slice_, batch=1)
+    assert step.is_calibrated is False
+    assert found.basis in step.assumptions
+
+
+@pytest.mark.parametrize(
+    ("model", "slice_", "said"),
+    [
+        ("llama-3-8b", "h100:16", "more than the 8 chips"),
+        ("qwen3-30b-a3b", "h100:1", "not all plain attention"),
+        ("deepseek-v3", "h200:16", "more than the 8 chips that were measured at most and of a model"),
+    ],
+)
+def test_what_is_carried_further_has_the_wide_range(model, slice_, said):
+    found = of(model, slice_)
+    wide, like = of("llama-3-8b", "b200:8"), of("llama-3-8b", "h100:1")
+    assert said in found.basis
+    assert found.decode.high >= wide.decode.high > like.decode.high
+
+
+def test_a_layout_counts_the_chips_that_wait_for_each_other():
+    assert of("llama-3-8b", "h100:8", tp=1, dp=8).decode == of("llama-3-8b", "h100:1").decode
+
+
+def test_the_share_in_prefill_is_that_of_the_operands_width():
+    wide, narrow = of("llama-3-8b", "h100:1"), of("llama-3-8b", "h100:1", compute="fp8")
+    assert wide.inputs["prefill_efficiency"] != narrow.inputs["prefill_efficiency"]
+    # No prefill in 16 bits was measured on L40S: the other width stands in.
+    assert of("llama-3-8b", "l40s:1").inputs == of("llama-3-8b", "l40s:1", compute="fp8").inputs
+
+
+def test_every_figure_has_its_origin():
+    found = of("llama-3-8b", "h100:1")
+    assert found.inputs.keys() == found.origins.keys()
+    assert all("TensorRT-LLM" in words or "measurements" in words for words, _ in found.origins.values())
+    assert of("llama-3-8b", "h100:1", mfu=0.5).origins["prefill_efficiency"] == ("given by --mfu", "")

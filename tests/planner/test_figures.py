@@ -1,0 +1,101 @@
+"""Three figures of a number: each follows from the times by the same formulas, and the book has bounds only."""
+
+import json
+
+import pytest
+
+import slicewise
+from slicewise.planner.figures import expected_terms, times_of
+from slicewise.planner.question import ask
+
+H100 = {"slice": "h100:8", "weights": "fp8", "kv": "fp8"}
+
+
+def test_every_number_of_a_step_is_told_three_times():
+    found = slicewise.step("llama-3-70b", **H100, batch=32)
+    assert found.figures is not None
+    step = found.figures["step_s"]
+    assert (step.bound, step.expected, step.low, step.high) == (
+        found.step_overlapped_s,
+        found.step_expected_s,
+        found.step_low_s,
+        found.step_high_s,
+    )
+    rate = found.figures["tokens_per_s"]
+    assert rate.expected == pytest.approx(32 / step.expected)
+    assert (rate.low, rate.high) == pytest.approx((32 / step.high, 32 / step.low))
+    price = found.figures["usd_per_million_output_tokens"]
+    assert price.expected == pytest.approx(found.usd_per_hour / 3600 / rate.expected * 1e6)
+    assert price.bound <= price.low <= price.expected <= price.high
+
+
+def test_of_rates_the_bound_is_the_most():
+    for each in (slicewise.step("llama-3-70b", **H100).figures, slicewise.prefill("llama-3-70b", **H100).figures):
+        for name, figures in each.items():
+            if "per_s" in name:
+                assert figures.low <= figures.expected <= figures.high <= figures.bound * (1 + 1e-12), name
+
+
+def test_a_plan_is_chosen_by_what_is_expected():
+    found = slicewise.plan("llama-3-70b", chip="h100")
+    assert found.recommended.step.view == "expected"
+    assert found.recommended.step.step_s == found.recommended.step.step_expected_s
+    assert found.recommended.ttft_s == found.recommended.figures["ttft_s"].expected
+    bounds = slicewise.plan("llama-3-70b", chip="h100", view="overlapped")
+    assert bounds.recommended.step.step_s == bounds.recommended.step.step_overlapped_s
+
+
+def test_limits_are_kept_by_what_is_expected():
+    found = slicewise.plan("llama-3-70b", chip="h100", tpot="30ms").recommended
+    assert found.step.step_expected_s <= 0.03
+    assert found.step.step_overlapped_s < 0.03
+
+
+def test_a_step_and_a_plan_expect_the_same():
+    best = slicewise.plan("llama-3-70b", **H100).recommended.step
+    step = slicewise.step("llama-3-70b", **H100, batch=best.batch)
+    assert (step.view, step.step_expected_s) == ("overlapped", best.step_expected_s)
+
+
+def test_the_book_has_bounds_only():
+    step = slicewise.step("llama-3-70b", slice="v5e:4x4", book=True)
+    assert (step.figures, step.step_expected_s, step.expected_terms, step.expected_engine) == (None,) * 4
+    assert slicewise.prefill("llama-3-70b", slice="v5e:4x4", book=True).figures is None
+    plan = slicewise.plan("llama-3-70b", book=True)
+    assert (plan.recommended.step.view, plan.recommended.figures) == ("overlapped", None)
+    assert slicewise.disaggregate("llama-3-70b", slice="v5e:4x4", book=True).figures is None
+    assert "step_expected_s" not in slicewise.frontier("llama-3-70b", slice="v5e:4x4", book=True).columns
+    with pytest.raises(slicewise.InputError, match="--book shows bounds only"):
+        slicewise.step("llama-3-70b", book=True, view="expected")
+
+
+def test_what_does_not_fit_is_expected_to_take_no_time():
+    found = slicewise.step("llama-3-70b", slice="h100:1")
+    assert (found.fits, found.figures, found.step_expected_s) == (False, None, None)
+
+
+def test_the_ratio_of_servers_has_each_phase_at_its_own_end():
+    found = slicewise.disaggregate("llama-3-70b", **H100)
+    ratio = found.figures["prefill_servers_per_decode_server"]
+    step, prefill = found.figures["step_s"], found.figures["prefill_s"]
+    of = found.batch / found.output_tokens
+    assert ratio.expected == pytest.approx(of * prefill.expected / step.expected)
+    assert (ratio.low, ratio.high) == pytest.approx((of * prefill.low / step.high, of * prefill.high / step.low))
+
+
+def test_the_terms_of_an_expected_time():
+    deployment = ask("llama-3-70b", H100).deployment()
+    for name, end in (("step_expected_s", "step_s"), ("prefill_expected_s", "prefill_s")):
+        terms = expected_terms(deployment, 16, name)
+        assert sum(terms.values()) == pytest.approx(times_of(deployment, 16)["expected"][end])
+
+
+def test_json_has_plain_numbers():
+    found = slicewise.plan("llama-3-70b", chip=["h100", "l40s"], price=1, weights="fp8")
+    text = json.dumps(found.to_dict(), allow_nan=False)
+    assert '"figures": {"step_s": {"bound": ' in text
+
+
+def test_stages_are_told_by_the_slowest():
+    found = slicewise.step("llama-3-70b", slice="h100:8", tp=4, pp=2, batch=16)
+    assert found.figures["step_s"].expected == found.step_expected_s > found.step_overlapped_s
