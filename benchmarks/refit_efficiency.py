@@ -1,14 +1,13 @@
 """Fits the efficiencies of GPUs to published measurements, and tells how well they hold on what they never saw.
 
 Reads a table of published measurements (columns as benchmarks/_published.py names them), fits the terms of
-costs/expected.py, writes src/slicewise/catalog/data/efficiency/*.toml, and prints the held-out tables of
+costs/fitted.py, writes src/slicewise/catalog/data/efficiency/*.toml, and prints the held-out tables of
 docs/calibration.md. Takes some seconds. Needs the extra `calibrate`.
 Run: python benchmarks/refit_efficiency.py PATH_OF_measured.csv [--write]
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from _held_out_tables import by_model, by_source, figures, left_out_rows, transfer
+from _pages import PAGE, placed
 from _published import ENGINES, points, source_of
 
 from slicewise.calibrate.fit import Fit, fit, measured_s
@@ -33,7 +33,6 @@ MEASURED, KEY = "2024-04", "trt-llm-dli"
 """When, and its key in sources.toml."""
 FEW = 2
 """Models that other sources must have on a family of chips for its source to be left out."""
-PAGE = Path(__file__).parents[1] / "docs/calibration.md"
 ALL = "gpus"
 HEADING = (
     "Fitted figures, no facts. Written by benchmarks/refit_efficiency.py from published measurements: do not edit."
@@ -120,20 +119,6 @@ def run(path: Path, *, write: bool) -> None:
         PAGE.write_text(placed(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     else:
         print("\n\n".join(made.values()))
-
-
-def placed(page: str, made: Mapping[str, str]) -> str:
-    """A page with the tables in their places."""
-    for name, table in made.items():
-        page, count = re.subn(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)",
-            lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}",  # type: ignore[misc]
-            page,
-            flags=re.DOTALL,
-        )
-        if count != 1:
-            sys.exit(f"{PAGE.name} has {count} places for {name}; it must have one")
-    return page
 
 
 def _of_other_sources(found: Sequence[Point]) -> Floats:

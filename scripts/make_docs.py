@@ -38,10 +38,14 @@ from slicewise.catalog.load import sources
 from slicewise.cli.main import main as command_line
 from slicewise.costs import (
     collectives,
+    compiled,
+    compiled_layered,
+    compiled_prefill,
     decode,
     expected,
-    expected_ranks,
     experts,
+    fitted,
+    fitted_ranks,
     gathered_experts,
     hybrid_paging,
     kv_cache,
@@ -79,7 +83,11 @@ MODULES = (
     gathered_experts,
     ranks,
     shared_prefill,
-    expected_ranks,
+    fitted,
+    fitted_ranks,
+    compiled,
+    compiled_prefill,
+    compiled_layered,
     *CALLED,
 )
 NOTHING = 1e-9
@@ -101,13 +109,14 @@ AXES: dict[str, tuple[Any, ...]] = {
     "spreads_experts": (False, True),
     "gathers_experts": (False, True),
     "gathers": (True, False),
+    "is_compiled": (False, True),
 }
 """What decides which function serves a quantity, the plain case first."""
 TOGETHER = (
     ("is_layered", "as_stored", "has_ranks", "has_experts", "spreads_experts", "gathers_experts"),
     ("network", "ici", "kv_split", "splits_batch", "spreads_experts", "gathers_experts", "gathers"),
     ("split", "kv_split", "has_ranks"),
-    ("book", "reserve", "view", "is_layered", "has_experts"),
+    ("book", "reserve", "view", "is_layered", "has_experts", "is_compiled"),
 )
 """Axes that may decide about one quantity between them: all their combinations are tried, the others plain."""
 WORDS: dict[tuple[str, Any], str] = {
@@ -134,6 +143,8 @@ WORDS: dict[tuple[str, Any], str] = {
     ("gathers_experts", False): "where one group has all experts, or they are spread",
     ("gathers", True): "where a tensor-parallel group has several chips",
     ("gathers", False): "with `--tp 1`",
+    ("is_compiled", True): "where a TPU's compiler was asked",
+    ("is_compiled", False): "where figures are fitted to measurements",
 }
 
 

@@ -77,10 +77,21 @@ class Formula:
             values: the parameters' values; sums over structures are written out term by term.
             words: the parameters' values as people read them.
         """
-        scope = self.function.__globals__
+        scope = _scope(self.function)
         numbers = {name: show(scope[name]) for name in _names(self.expression) if _is_number(scope.get(name))}
         spelled = _Spell(values, scope, self.unit).visit(copy.deepcopy(self.expression))
         return _write(_Put({name: ast.Name(id=word) for name, word in {**numbers, **words}.items()}).visit(spelled))
+
+
+def _scope(function: Callable[..., Any]) -> dict[str, Any]:
+    """The names that a function sees, after those that the functions see which it calls."""
+    own = function.__globals__
+    called = (own.get(name) for name in function.__code__.co_names)
+    found: dict[str, Any] = {}
+    for each in called:
+        if inspect.isfunction(each):
+            found |= each.__globals__
+    return found | own
 
 
 def _is_number(value: Any) -> bool:
@@ -368,12 +379,18 @@ class Graph:
         return self.formulas[name].unit if name in self.formulas else unit_of(name)
 
 
+_FEW = 12
+"""Numbers of a list that are printed one by one."""
+
+
 def show_value(value: Any, unit: str) -> str:
     """A number for people; a structure by the name of its kind."""
     if isinstance(value, str):
         return value
     if isinstance(value, tuple | list):
+        if 0 < len(value) <= _FEW and all(map(_is_number, value)):
+            return f"({', '.join(show(each, unit) for each in value)})"
         return f"[{len(value)} {type(value[0]).__name__.lower()}s]" if value else "[none]"
-    if value is None or (np.ndim(value) == 0 and isinstance(value, int | float | np.generic)):
+    if value is None or (np.ndim(value) == 0 and isinstance(value, int | float | np.generic | np.ndarray)):
         return show(None if value is None else float(value), unit)
     return f"[{value}]"

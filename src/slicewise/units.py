@@ -156,6 +156,7 @@ def unit_of(name: str) -> str:
         (r"flops_per_usd$", "FLOP/USD"),
         (r"byte.*_per_usd$", "B/USD"),
         (r"(tokens|requests)_per_s_shared$", "1/s"),
+        (r"_hz$", "Hz"),
         (r"bytes_per_s(_per_chip)?$", "B/s"),
         (r"flops_per_s(_per_chip)?$", "FLOP/s"),
         (r"(tokens|requests)_per_s(_per_chip)?$", "1/s"),

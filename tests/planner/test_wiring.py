@@ -16,10 +16,14 @@ from slicewise.catalog.load import load_model
 from slicewise.catalog.slices import load_slice
 from slicewise.costs import (
     collectives,
+    compiled,
+    compiled_layered,
+    compiled_prefill,
     decode,
     expected,
-    expected_ranks,
     experts,
+    fitted,
+    fitted_ranks,
     gathered_experts,
     hybrid_paging,
     kv_cache,
@@ -52,7 +56,11 @@ LAYERED = (
     layered_cache,
     layered_step,
     shared_prefill,
-    expected_ranks,
+    fitted,
+    fitted_ranks,
+    compiled,
+    compiled_prefill,
+    compiled_layered,
     ranks,
     experts,
     spread_experts,
@@ -61,7 +69,7 @@ LAYERED = (
 MODULES = (*PLAIN, *LAYERED)
 POINT = {"batch": 37, "requests_per_s": 10.0, "utilisation": 0.5, "api_usd_per_million_tokens": 0.9}
 ORIGINS = dict.fromkeys(POINT, ("given", ""))
-MATHS = {"ceil": math.ceil, "floor": math.floor, "inf": math.inf, "log": math.log, "sqrt": math.sqrt}
+MATHS = {"interp": np.interp, "ceil": math.ceil, "floor": math.floor, "inf": math.inf, "log": math.log, "sqrt": math.sqrt}
 STORED = {"precision": Precision(weights="fp8", as_stored=True)}
 DEPLOYED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "torus": ("llama-3-70b", "v5e:8x16", {}),
@@ -185,7 +193,7 @@ def test_the_formula_as_written_computes_the_value(key: tuple[str, str]) -> None
 
 
 NUMBER = re.compile(
-    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?) ?(ns|µs|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|/s)?(?![\w.])"
+    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?) ?(ns|µs|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|[kMG]?Hz|/s)?(?![\w.])"
 )
 
 
@@ -194,6 +202,8 @@ def as_number(match: re.Match[str]) -> str:
     if not suffix:
         return text.replace(",", "")
     unit = "s" if suffix in ("ns", "µs", "ms", "s") else "B/s" if suffix.endswith("B/s") else "B"
+    if suffix.endswith("Hz"):
+        unit = "Hz"
     if suffix == "/s":
         unit = "request/s"
     elif "FLOP" in suffix:
@@ -289,8 +299,12 @@ def test_the_view_decides_the_step_and_the_prefill(view: str) -> None:
         traits = Traits(network="torus", splits_batch=True, is_layered=is_layered)
         formulas = wiring.graph(Conventions(view=view), traits).formulas
         if view == "expected":
-            assert formulas["step_s"].function is expected.step_expected_s
-            assert formulas["prefill_s"].function is (expected_ranks if is_layered else expected).prefill_expected_s
+            assert formulas["step_s"].function is fitted.step_expected_s
+            assert formulas["prefill_s"].function is (fitted_ranks if is_layered else fitted).prefill_expected_s
+            table = wiring.graph(Conventions(view=view), replace(traits, is_compiled=True)).formulas
+            served_by = compiled_layered if is_layered else compiled_prefill
+            assert table["step_s"].function is compiled.step_expected_s
+            assert table["prefill_s"].function is served_by.prefill_expected_s
             continue
         assert formulas["step_s"].function is getattr(decode, f"step_{view}_s")
         assert formulas["prefill_s"].function is getattr(served, f"prefill_{view}_s")

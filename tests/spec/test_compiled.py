@@ -6,8 +6,10 @@ import pytest
 
 from slicewise.spec.compiled import CompiledOperations
 
-OF_CACHE = dict.fromkeys(("kv_element_cycles", "score_cycles", "softmax_cycles", "write_cycles", "row_cycles"), 1.0)
-OF_LAYER = dict.fromkeys(("layer_cycles", "activation_cycles"), 1.0)
+OF_CACHE = dict.fromkeys(
+    ("kv_element_cycles", "score_cycles", "few_score_cycles", "softmax_cycles", "write_cycles", "row_cycles"), 1.0
+)
+OF_LAYER = dict.fromkeys(("layer_cycles", "activation_cycles", "fetched_bytes"), 1.0)
 OF_PREFILL = dict.fromkeys(("prefill_activation_cycles", "prefill_score_cycles"), 1.0)
 NAMES = {"chip": "v5e", "versions": "libtpu 1", "weights": "int8", "compute": "bf16", "kv": "int8"}
 

@@ -1,6 +1,6 @@
 """A measurement as a sum of terms: each the bound's own time, or a count, that a fitted coefficient multiplies.
 
-The terms are those of `costs/expected.py`, so that a fit is linear: expected seconds = sum of coefficient x term.
+The terms are those of `costs/fitted.py`, so that a fit is linear: expected seconds = sum of coefficient x term.
 """
 
 from __future__ import annotations

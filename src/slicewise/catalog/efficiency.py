@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,10 +33,42 @@ _LISTS = ("chips", "models", "sources")
 _MOST_BYTES = 2 * MILLION
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TpuErrors:
+    """How far a TPU compiler's expected steps lie from measured ones.
+
+    Attributes:
+        error: over all rows.
+        engine: whose steps were measured.
+        sources: keys of sources.toml.
+        is_calibrated: the chip itself was measured with a fixed batch.
+    """
+
+    error: Error
+    engine: str
+    sources: tuple[str, ...]
+    is_calibrated: bool
+
+
+@cache
+def tpu_errors(chip: str) -> TpuErrors:
+    """The error of a chip's expected steps; that of chips that were only measured as servers where it has none."""
+    table = tomllib.loads(_file("tpus").read_text(encoding="utf-8"))
+    entry = table.get(chip, table["others"])
+    error = Error(n_rows=entry["rows"], median=entry["median"], low=entry["low"], high=entry["high"])
+    return TpuErrors(
+        error=error, engine=entry["engine"], sources=tuple(entry["sources"]), is_calibrated=chip in table
+    )
+
+
+def _file(name: str) -> Traversable:
+    return resources.files("slicewise.catalog").joinpath("data", "efficiency", f"{name}.toml")
+
+
 @cache
 def shipped(name: str) -> tuple[Efficiency, ...]:
     """The fits of one shipped file: ampere, hopper, ada or gpus; none where there is no such file."""
-    file = resources.files("slicewise.catalog").joinpath("data", "efficiency", f"{name}.toml")
+    file = _file(name)
     if not file.is_file():
         return ()
     return _fits(tomllib.loads(file.read_text(encoding="utf-8")), f"efficiency/{name}.toml")

@@ -39,6 +39,11 @@ def prefill_serial_s(prefill_flops_s: Real, prefill_param_load_s: Real, prefill_
     return plain_serial_s(prefill_flops_s, prefill_param_load_s, prefill_busy_ici_s)
 
 
+def prefill_bound_s(prefill_peak_s: Real, prefill_param_load_s: Real, prefill_busy_ici_s: Real) -> Real:
+    """Prefill at peak, its collectives hidden as far as they can: no engine undercuts it. [s]"""
+    return plain_overlapped_s(prefill_peak_s, prefill_param_load_s, prefill_busy_ici_s)
+
+
 def ttft_s(prefill_s: Real, prompts_in_flight: Real) -> Real:
     """Time to the first token, unqueued: a prompt passes one group's chips, stage after stage. [s]"""
     return prefill_s * prompts_in_flight

@@ -15,7 +15,7 @@ from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
 from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
-from slicewise.planner.expectation import Expectation, fitted
+from slicewise.planner.expectation import Expectation, compiled, fitted
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
 from slicewise.spec.chip import Chip, Price
@@ -132,6 +132,7 @@ class Deployment:
             as_stored=self.precision.as_stored and self.params is None,
             has_ranks=self.ranks is not None,
             gathers=self.ranks is None or self.ranks.tp > 1,
+            is_compiled="compiled" in self.expectation.inputs,
             has_experts=self.model.n_experts > 0,
             spreads_experts=self.model.n_experts > 0 and self.ranks is not None and self.ranks.ep > 1,
             gathers_experts=self.model.n_experts > 0
@@ -142,8 +143,10 @@ class Deployment:
 
     @cached_property
     def expectation(self) -> Expectation:
-        """What expected times rest on."""
-        return fitted(
+        """What expected times rest on: the user's figures, else a compiler's, else published measurements."""
+        own = any(self.slice.chip.name in fit.chips for fit in self.efficiencies)
+        found = None if own else compiled(self.slice.chip, self.precision, is_plain=is_plain(self.model))
+        return found or fitted(
             self.slice.chip,
             self.ranks.tp if self.ranks else self.slice.n_chips,
             self.precision.compute,

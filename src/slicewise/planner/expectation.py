@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slicewise.catalog.efficiency import PRIOR, efficiency_of, shipped
+from slicewise.catalog.efficiency import PRIOR, TpuErrors, efficiency_of, shipped, tpu_errors
+from slicewise.catalog.efficiency_compiled import compiled_inputs
 from slicewise.catalog.load import sources
 from slicewise.derive import Origins
 from slicewise.spec.chip import Chip
 from slicewise.spec.efficiency import Efficiency, Error
-from slicewise.spec.precision import BYTES_PER_ELEMENT
+from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
 from slicewise.units import BITS_PER_BYTE
 
 _BITS = (8, 16)
@@ -92,6 +93,60 @@ def fitted(
     )
 
 
+def compiled(chip: Chip, precision: Precision, *, is_plain: bool) -> Expectation | None:
+    """The expectation of a TPU compiler's table of operations; None where the chip has none.
+
+    Nothing in it is fitted to measurements, which tell its range alone.
+
+    Args:
+        chip: the chip.
+        precision: the dtypes.
+        is_plain: whether the model is of plain attention and MLPs, as those that were measured.
+    """
+    found = compiled_inputs(chip, precision)
+    if found is None:
+        return None
+    steps, widest = tpu_errors(chip.name), tpu_errors("")
+    is_like = steps.is_calibrated and is_plain
+    decode, prefill = (steps if is_like else widest).error, replace(widest.error, n_rows=0)
+    table, document = f"cycles of operations as {found['compiled'].versions} gives them", str(sources()["xla-cycles"])
+    told = f"over {steps.error.n_rows} measurements, {steps.engine}"
+    origins = {
+        "compiled": (table, document),
+        "clock_hz": chip.provenance["clock_hz"].origin,
+        "devices_per_chip": ("devices that programs see in a chip", ""),
+        **dict.fromkeys(ratios(decode, prefill), (f"{RANGE_WORDS} {told}", "; ".join(map(_source, steps.sources)))),
+    }
+    return Expectation(
+        inputs={**found, **ratios(decode, prefill)},
+        origins=origins,
+        engine=f"XLA:TPU ({found['compiled'].versions})",
+        is_calibrated=steps.is_calibrated,
+        decode=decode,
+        prefill=prefill,
+        basis=_compiled_basis(chip, steps, found["compiled"].versions, is_plain=is_plain),
+    )
+
+
+def _compiled_basis(chip: Chip, steps: TpuErrors, versions: str, *, is_plain: bool) -> str:
+    made = (
+        f"Expected times come from the cycles that the TPU's compiler ({versions}) expects of each operation, and the"
+        " formulas of collectives; nothing is fitted to measurements."
+    )
+    error, off = steps.error, f"{steps.error.median:.0%}"
+    if not steps.is_calibrated:
+        return (
+            f"{made} {chip.name} is not calibrated: its range is that of {error.n_rows} rows of servers on other"
+            f" generations ({steps.engine}), {off} off in the median with prefills mixed in."
+        )
+    told = (
+        f"{made} {error.n_rows} measured steps ({steps.engine} on {chip.name}) are {off} off in the median; 8 of 10"
+        " lie in the range."
+    )
+    return told if is_plain else f"{told} They are of plain attention and MLPs: this model's range is a wider one."
+
+
+RANGE_WORDS = "end of the range that holds 8 of 10 measured times over expected ones,"
 ERROR_WORDS = "end of the range that held 8 of 10 measurements of models that the fit never saw,"
 
 

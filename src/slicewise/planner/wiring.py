@@ -10,10 +10,14 @@ from typing import Any
 
 from slicewise.costs import (
     collectives,
+    compiled,
+    compiled_layered,
+    compiled_prefill,
     decode,
     expected,
-    expected_ranks,
     experts,
+    fitted,
+    fitted_ranks,
     gathered_experts,
     kv_cache,
     layered_cache,
@@ -79,6 +83,7 @@ class Traits:
         spreads_experts: whole experts lie on different chips.
         gathers_experts: experts are cut over groups that work on different parts of the batch.
         gathers: a tensor-parallel group has more than one chip.
+        is_compiled: expected times come from a compiler's table of operations.
     """
 
     network: str
@@ -90,6 +95,7 @@ class Traits:
     spreads_experts: bool = False
     gathers_experts: bool = False
     gathers: bool = True
+    is_compiled: bool = False
 
     @property
     def modules(self) -> tuple[ModuleType, ...]:
@@ -98,7 +104,11 @@ class Traits:
             layered_cache: self.is_layered,
             layered_step: self.is_layered,
             shared_prefill: self.is_layered,
-            expected_ranks: self.is_layered,
+            fitted: not self.is_compiled,
+            fitted_ranks: self.is_layered and not self.is_compiled,
+            compiled: self.is_compiled,
+            compiled_prefill: self.is_compiled,
+            compiled_layered: self.is_compiled and self.is_layered,
             ranks: self.has_ranks,
             experts: self.has_experts,
             spread_experts: self.spreads_experts,
@@ -145,8 +155,8 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
     if not conventions.prefill_attention:
         book = experts.prefill_flops_book if traits.has_experts else prefill.prefill_flops_book
         functions["prefill_flops"] = book
-    if traits.network == "none" or not traits.gathers:
-        functions["overhead_s"] = expected.alone_overhead_s
+    if not traits.is_compiled and (traits.network == "none" or not traits.gathers):
+        functions["overhead_s"] = fitted.alone_overhead_s
     # The collective of one matmul is an AllGather of the step.
     functions["gate_matmul_ici_s"] = decode.all_gather_s
     functions |= {name: functions[name.replace("_s", f"_{conventions.view}_s")] for name in ("step_s", "prefill_s")}

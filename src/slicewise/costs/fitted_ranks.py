@@ -5,9 +5,6 @@ As in the bound, a prefill's time is its share of the slice's time, the prompts 
 
 from __future__ import annotations
 
-import numpy as np
-
-from slicewise.costs.expected import prefill_peak_s as plain_peak_s
 from slicewise.costs.real import Real
 
 
@@ -23,16 +20,6 @@ def tokens_s(
     """What each sequence of a group costs in every layer, told in passes of its activations through HBM. [s]"""
     passed_bytes = step_batch / batch_groups * n_layers * d_model * activation_bytes_per_element
     return passed_bytes * token_passes / hbm_bytes_per_s
-
-
-def prefill_peak_s(prefill_flops: Real, n_chips: Real, flops_per_s: Real) -> Real:
-    """Time of the slice that the prompt's FLOPs take at peak. [s]"""
-    return plain_peak_s(prefill_flops, n_chips, flops_per_s)
-
-
-def prefill_bound_s(prefill_peak_s: Real, prefill_param_load_s: Real, prefill_busy_ici_s: Real) -> Real:
-    """Prefill at peak, its collectives hidden as far as they can: no engine undercuts it. [s]"""
-    return np.maximum(np.maximum(prefill_peak_s, prefill_param_load_s), prefill_busy_ici_s)
 
 
 def expected_prefill_param_load_s(prefill_param_load_s: Real, weight_read_efficiency: Real) -> Real:
