@@ -69,7 +69,7 @@ def compiler(
         ({"prefill": True, "estimate": True}, "--prefill goes with neither --estimate nor --max-batch"),
         ({"prefill": True, "max_batch": True}, "--prefill goes with neither --estimate nor --max-batch"),
         ({"prefill": True, "batch": 8}, "--batch: --prefill compiles one prompt; leave --batch out"),
-        ({"slice": "v6e:2x4", "estimate": True}, "--estimate: the clock of v6e is not known here; give --clock"),
+        ({"slice": "v4:2x2x1", "estimate": True}, "--estimate: the clock of v4 is not known here; give --clock"),
         ({"slice": "v6e:2x4", "estimate": True, "clock": "0Hz"}, "--clock: 0Hz must be greater than 0"),
         ({"slice": "v6e:2x4", "estimate": True, "clock": "1.75"}, "--clock: '1.75' has no unit"),
         ({"slice": ["v5e:4x4", "v5e:4x8"]}, "--slice: this answers about one slice"),

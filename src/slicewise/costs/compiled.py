@@ -84,7 +84,7 @@ def kv_element_cycles(attention_flops: Real, kv_elements_read: Real, compiled: C
 
     Few queries share a KV head; all heads share a latent, which is then a matmul of many rows.
     """
-    queries = attention_flops / (2 * kv_elements_read)
+    queries = attention_flops / (2 * np.maximum(kv_elements_read, 1))
     return np.maximum(compiled.kv_element_cycles, weight_element_cycles(queries, compiled))
 
 

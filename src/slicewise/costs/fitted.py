@@ -33,13 +33,8 @@ def expected_ici_s(ici_s: Real, network_efficiency: Real) -> Real:
 
 
 def overhead_s(n_layers: Real, layer_s: Real, sync_s: Real) -> Real:
-    """Launches, norms and waiting for each other, a layer after the other. [s]"""
+    """Launches, norms and, among several chips, waiting for each other, a layer after the other. [s]"""
     return n_layers * (layer_s + sync_s)
-
-
-def alone_overhead_s(n_layers: Real, layer_s: Real) -> Real:
-    """Launches and norms on a chip that waits for no other. [s]"""
-    return n_layers * layer_s
 
 
 def tokens_s(

@@ -144,11 +144,12 @@ class Deployment:
     @cached_property
     def expectation(self) -> Expectation:
         """What expected times rest on: the user's figures, else a compiler's, else published measurements."""
-        own = any(self.slice.chip.name in fit.chips for fit in self.efficiencies)
-        found = None if own else compiled(self.slice.chip, self.precision, is_plain=is_plain(self.model))
+        chip, together = self.slice.chip, self.ranks.tp if self.ranks else self.slice.n_chips
+        own = any(chip.name in fit.chips for fit in self.efficiencies)
+        found = None if own else compiled(chip, together, self.precision, is_plain=is_plain(self.model))
         return found or fitted(
-            self.slice.chip,
-            self.ranks.tp if self.ranks else self.slice.n_chips,
+            chip,
+            together,
             self.precision.compute,
             is_plain=is_plain(self.model) or self.model.reduces_once,
             given=self.efficiencies,

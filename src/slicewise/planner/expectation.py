@@ -68,7 +68,7 @@ def fitted(
         "matmul_efficiency": fit.matmul_efficiency,
         "network_efficiency": fit.network_efficiency,
         "layer_s": fit.layer_s,
-        "sync_s": fit.sync_s,
+        "sync_s": fit.sync_s if n_chips > 1 else 0.0,
         "token_passes": fit.token_passes,
         "prefill_efficiency": mfu or _prefill_efficiency(fit, compute),
         "prefill_token_passes": fit.prefill_token_passes,
@@ -76,6 +76,8 @@ def fitted(
     }
     words, document = fit_words(fit), "; ".join(_source(key) for key in fit.sources)
     origins = dict.fromkeys(inputs, (words, document))
+    if n_chips == 1:
+        origins["sync_s"] = ("a chip waits for no other", "")
     if mfu:
         origins["prefill_efficiency"] = ("given by --mfu", "")
     origins |= {f"step_{end}_ratio": (f"{ERROR_WORDS} of {decode.n_rows} steps", document) for end in ("low", "high")}
@@ -93,13 +95,17 @@ def fitted(
     )
 
 
-def compiled(chip: Chip, precision: Precision, *, is_plain: bool) -> Expectation | None:
+_NO_PREFILL = "no prefill of a TPU is known: how far prefill of GPUs and engines lies apart"
+
+
+def compiled(chip: Chip, n_chips: int, precision: Precision, *, is_plain: bool) -> Expectation | None:
     """The expectation of a TPU compiler's table of operations; None where the chip has none.
 
     Nothing in it is fitted to measurements, which tell its range alone.
 
     Args:
         chip: the chip.
+        n_chips: chips that work together.
         precision: the dtypes.
         is_plain: whether the model is of plain attention and MLPs, as those that were measured.
     """
@@ -108,7 +114,9 @@ def compiled(chip: Chip, precision: Precision, *, is_plain: bool) -> Expectation
         return None
     steps, widest = tpu_errors(chip.name), tpu_errors("")
     is_like = steps.is_calibrated and is_plain
-    decode, prefill = (steps if is_like else widest).error, replace(widest.error, n_rows=0)
+    decode = (steps if is_like else widest).error
+    # No prefill of a known length was measured on a TPU.
+    prefill = replace(shipped(PRIOR)[0].error("prefill", n_chips), n_rows=0)
     table, document = f"cycles of operations as {found['compiled'].versions} gives them", str(sources()["xla-cycles"])
     told = f"over {steps.error.n_rows} measurements, {steps.engine}"
     origins = {
@@ -116,6 +124,7 @@ def compiled(chip: Chip, precision: Precision, *, is_plain: bool) -> Expectation
         "clock_hz": chip.provenance["clock_hz"].origin,
         "devices_per_chip": ("devices that programs see in a chip", ""),
         **dict.fromkeys(ratios(decode, prefill), (f"{RANGE_WORDS} {told}", "; ".join(map(_source, steps.sources)))),
+        **dict.fromkeys(("prefill_low_ratio", "prefill_high_ratio"), (_NO_PREFILL, "")),
     }
     return Expectation(
         inputs={**found, **ratios(decode, prefill)},
@@ -131,7 +140,7 @@ def compiled(chip: Chip, precision: Precision, *, is_plain: bool) -> Expectation
 def _compiled_basis(chip: Chip, steps: TpuErrors, versions: str, *, is_plain: bool) -> str:
     made = (
         f"Expected times come from the cycles that the TPU's compiler ({versions}) expects of each operation, and the"
-        " formulas of collectives; nothing is fitted to measurements."
+        " formulas of collectives; nothing is fitted to measurements, and no prefill was measured."
     )
     error, off = steps.error, f"{steps.error.median:.0%}"
     if not steps.is_calibrated:

@@ -202,7 +202,9 @@ def step_grid(
         Arrays that broadcast to shape (n, m, k).
     """
     first = deployments[0]
-    stacked = {name: np.array([float(deployment.value(name)) for deployment in deployments]) for name in PER_SLICE}
+    figures = [name for name, value in first.expectation.inputs.items() if isinstance(value, float)]
+    names_per_slice = [*PER_SLICE, *figures]
+    stacked = {name: np.array([float(d.value(name)) for d in deployments]) for name in names_per_slice}
     graph = max(deployments, key=lambda deployment: deployment.slice.n_chips).graph
     grid = {
         **first.inputs,

@@ -38,7 +38,6 @@ from slicewise.planner.conventions import Conventions
 Functions = dict[str, Callable[..., Any]]
 
 _LEFT_OUT = {
-    "alone_overhead_s",
     "kv_replication_whole",
     "kv_replication_ideal",
     "kv_replication_copied",
@@ -155,8 +154,6 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
     if not conventions.prefill_attention:
         book = experts.prefill_flops_book if traits.has_experts else prefill.prefill_flops_book
         functions["prefill_flops"] = book
-    if not traits.is_compiled and (traits.network == "none" or not traits.gathers):
-        functions["overhead_s"] = fitted.alone_overhead_s
     # The collective of one matmul is an AllGather of the step.
     functions["gate_matmul_ici_s"] = decode.all_gather_s
     functions |= {name: functions[name.replace("_s", f"_{conventions.view}_s")] for name in ("step_s", "prefill_s")}

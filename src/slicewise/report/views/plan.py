@@ -109,8 +109,6 @@ _FIGURES = (
     "step_s",
     "tokens_per_s_per_chip",
     "ttft_s",
-    "tpot_shared_s",
-    "usd_per_million_input_tokens",
     "usd_per_million_output_tokens",
     "request_usd",
 )
@@ -122,7 +120,7 @@ def _figures(best: Option) -> list[Block]:
     if best.figures is None:
         return []
     found = {**(best.step.figures or {}), **best.figures}
-    return [figures_table({name: found[name] for name in _FIGURES if name in found}, "The recommended plan")]
+    return [figures_table({name: found[name] for name in _FIGURES if name in found})]
 
 
 def _over_limit(plan: Plan, best: Option) -> str:
