@@ -23,3 +23,10 @@ def published():
 def shared_points(published):
     """Every usable published measurement with a controlled batch on GPUs."""
     return published.points(MEASURED)[0]
+
+
+@pytest.fixture(scope="session")
+def published_path(published):
+    """Where the table is."""
+    del published  # skips where it is absent
+    return MEASURED

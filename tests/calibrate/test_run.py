@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.calibrate.test_fit import KNOWN, measured, synthetic
 
+from helpers.synthetic import KNOWN, measured, synthetic
 from slicewise.calibrate.advice import advice
 from slicewise.calibrate.fit import Fit, fit, measured_s
 from slicewise.calibrate.read import Given

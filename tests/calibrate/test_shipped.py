@@ -4,7 +4,6 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from tests.calibrate.conftest import MEASURED
 
 from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import told
@@ -76,9 +75,9 @@ def test_the_range_holds_eight_of_ten_that_it_never_saw(held_out):
     assert np.mean(held_out.is_covered[rows_of(held_out, "decode")]) == pytest.approx(0.8, abs=0.05)
 
 
-def test_every_row_of_the_table_is_used_or_counted(published):
-    found, left = published.points(MEASURED)
-    rows = [row for row in published.rows(MEASURED) if published.source_of(row) in published.ENGINES]
+def test_every_row_of_the_table_is_used_or_counted(published, published_path):
+    found, left = published.points(published_path)
+    rows = [row for row in published.rows(published_path) if published.source_of(row) in published.ENGINES]
     assert len(found) + sum(left.values()) == len(rows)
     assert {
         "routing: experts, or made-up weights that touch too few of them",

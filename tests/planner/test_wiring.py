@@ -69,7 +69,8 @@ LAYERED = (
 MODULES = (*PLAIN, *LAYERED)
 POINT = {"batch": 37, "requests_per_s": 10.0, "utilisation": 0.5, "api_usd_per_million_tokens": 0.9}
 ORIGINS = dict.fromkeys(POINT, ("given", ""))
-MATHS = {"interp": np.interp, "ceil": math.ceil, "floor": math.floor, "inf": math.inf, "log": math.log, "sqrt": math.sqrt}
+MATHS = {"ceil": math.ceil, "floor": math.floor, "inf": math.inf, "log": math.log, "sqrt": math.sqrt}
+MATHS |= {"interp": np.interp}
 STORED = {"precision": Precision(weights="fp8", as_stored=True)}
 DEPLOYED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "torus": ("llama-3-70b", "v5e:8x16", {}),
@@ -193,7 +194,8 @@ def test_the_formula_as_written_computes_the_value(key: tuple[str, str]) -> None
 
 
 NUMBER = re.compile(
-    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?) ?(ns|µs|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|[kMG]?Hz|/s)?(?![\w.])"
+    r"\$?([\d,]*\d\.?\d*(?:e[-+]?\d+)?)"
+    r" ?(ns|µs|ms|s|[kMGTP]?B/s|[kMGTP]?B|[GTP]?FLOP/s|[MGTP]?FLOP|[kMG]?Hz|/s)?(?![\w.])"
 )
 
 

@@ -56,9 +56,7 @@ def tpu_errors(chip: str) -> TpuErrors:
     table = tomllib.loads(_file("tpus").read_text(encoding="utf-8"))
     entry = table.get(chip, table["others"])
     error = Error(n_rows=entry["rows"], median=entry["median"], low=entry["low"], high=entry["high"])
-    return TpuErrors(
-        error=error, engine=entry["engine"], sources=tuple(entry["sources"]), is_calibrated=chip in table
-    )
+    return TpuErrors(error=error, engine=entry["engine"], sources=tuple(entry["sources"]), is_calibrated=chip in table)
 
 
 def _file(name: str) -> Traversable:
