@@ -11,11 +11,9 @@ import numpy as np
 from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import Floats, Told
 from slicewise.calibrate.terms import Point
-from slicewise.spec.efficiency import Efficiency
+from slicewise.spec.efficiency import LARGE, Efficiency
 from slicewise.units import US
 
-LARGE = 64
-"""Batch from which a row counts as of a large batch."""
 _HEAD = "rows | median error | 90th percentile | bias"
 _BOUND = "the bound's median error"
 

@@ -161,5 +161,5 @@ def _told(row: Mapping[str, str]) -> tuple[str, float, int, int] | None:
 
 def _reason(message: str) -> str:
     """The kind of a refusal."""
-    kinds = {"do not fit": "capacity exceeded", "does not fit": "capacity exceeded", "has no peak rate": "dtype"}
+    kinds = {"than fit at once": "capacity exceeded", "does not fit": "capacity exceeded", "has no peak rate": "dtype"}
     return next((kind for words, kind in kinds.items() if words in message), message[:60])

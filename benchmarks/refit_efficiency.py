@@ -19,12 +19,12 @@ from _held_out_tables import by_model, by_source, figures, left_out_rows, transf
 from _pages import PAGE, placed
 from _published import ENGINES, points, source_of
 
-from slicewise.calibrate.fit import Fit, fit, measured_s
-from slicewise.calibrate.held_out import Floats, bucket, error_of, left_out, ranges, told
+from slicewise.calibrate.fit import Fit, fit
+from slicewise.calibrate.held_out import Floats, error_of, groups_of, left_out, ranges, told
 from slicewise.calibrate.terms import Point
 from slicewise.calibrate.write import bits_of, efficiency_from, efficiency_toml
 from slicewise.catalog.load import chips
-from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.spec.efficiency import GROUPS, Efficiency, Error
 
 FOLDER = Path(__file__).parents[1] / "src/slicewise/catalog/data/efficiency"
 MAIN = "trt09dli"
@@ -57,27 +57,34 @@ def fit_all(found: Sequence[Point]) -> dict[str, Efficiency]:
     errors = ranges(main, left_out(main, families, [point.model for point in main]))
     files = {name: _efficiency(name, main, fitted, errors) for name in sorted(set(families))}
     together = fit(main, [ALL] * len(main), shared=())
-    return {**files, ALL: _efficiency(ALL, main, together, _wide(main, found))}
+    return {**files, ALL: _efficiency(ALL, main, together, _wide(found, errors))}
 
 
-def _wide(main: Sequence[Point], found: Sequence[Point]) -> dict[str, Error]:
-    """The range of what nobody measured: as far as chips are from each other, or engines, whichever is farther."""
-    chips_apart = ranges(main, _of_other_chips(main))
-    told_s = _of_other_sources(found)
-    known = [i for i, seconds in enumerate(told_s) if np.isfinite(seconds)]
-    engines_apart = error_of((measured_s(found) / told_s)[known])
+def _wide(found: Sequence[Point], known: Mapping[str, Error]) -> dict[str, Error]:
+    """The range of what nobody measured: how far chips, and engines, lie apart, each of these alike, whatever its rows.
+
+    It is never narrower than that of what was measured.
+    """
+    apart = [point for point in found if source(point) in (MAIN, "dstack")]
+    told = [*zip(apart, _of_other_chips(apart), strict=True), *zip(found, _of_other_sources(found), strict=True)]
+    ratios: dict[tuple[str, str, bool], list[float]] = {}
+    for at, (point, expected_s) in enumerate(told):
+        if np.isfinite(expected_s):
+            key = (source(point), family(point), at < len(apart))
+            ratios.setdefault(key, []).append(point.measurement.seconds / expected_s)
+    weights = [1 / len(rows) for rows in ratios.values() for _ in rows]
+    values = np.array([ratio for rows in ratios.values() for ratio in rows])
+    error = error_of(values, len({point.model for point in found}), np.array(weights))
     return {
-        key: replace(error, low=min(error.low, engines_apart.low), high=max(error.high, engines_apart.high))
-        for key, error in chips_apart.items()
+        key: replace(error, low=min(error.low, own.low), high=max(error.high, own.high)) for key, own in known.items()
     }
 
 
-def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: dict[str, Error]) -> Efficiency:
+def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[str, Error]) -> Efficiency:
     own = [point for point in main if name in (ALL, family(point))]
-    counts = Counter(bucket(point) for point in own)
     return efficiency_from(
         fitted.groups[name],
-        {key: replace(errors[key], n_rows=counts[key]) for key in sorted(errors)},
+        {key: _counted(errors[key], key, own) for key in GROUPS},
         bits=bits_of(own),
         name=f"{name}-{ENGINES[MAIN].lower().replace(' ', '-')}",
         family=name,
@@ -88,6 +95,12 @@ def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: dict[str,
         measured=MEASURED,
         sources=(KEY,),
     )
+
+
+def _counted(error: Error, key: str, own: Sequence[Point]) -> Error:
+    """The error of a group of rows, with how many of them are a family's own."""
+    rows = [point for point in own if key in groups_of(point)]
+    return replace(error, n_rows=len(rows), n_models=len({point.model for point in rows}))
 
 
 def tables(found: Sequence[Point], left: Counter[str], fitted: Mapping[str, Efficiency]) -> dict[str, str]:

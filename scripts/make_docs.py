@@ -110,13 +110,14 @@ AXES: dict[str, tuple[Any, ...]] = {
     "gathers_experts": (False, True),
     "gathers": (True, False),
     "is_compiled": (False, True),
+    "mfu_is_given": (False, True),
 }
 """What decides which function serves a quantity, the plain case first."""
 TOGETHER = (
     ("is_layered", "as_stored", "has_ranks", "has_experts", "spreads_experts", "gathers_experts"),
     ("network", "ici", "kv_split", "splits_batch", "spreads_experts", "gathers_experts", "gathers"),
     ("split", "kv_split", "has_ranks"),
-    ("book", "reserve", "view", "is_layered", "has_experts", "is_compiled"),
+    ("book", "reserve", "view", "is_layered", "has_experts", "is_compiled", "mfu_is_given"),
 )
 """Axes that may decide about one quantity between them: all their combinations are tried, the others plain."""
 WORDS: dict[tuple[str, Any], str] = {
@@ -144,6 +145,8 @@ WORDS: dict[tuple[str, Any], str] = {
     ("gathers", True): "where a tensor-parallel group has several chips",
     ("gathers", False): "with `--tp 1`",
     ("is_compiled", True): "where a TPU's compiler was asked",
+    ("mfu_is_given", True): "with `--mfu`",
+    ("mfu_is_given", False): "without `--mfu`",
     ("is_compiled", False): "where figures are fitted to measurements",
 }
 

@@ -1,5 +1,6 @@
 """The fit: it gives back what it was made from, and what it never saw is told from the rest."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 
@@ -8,8 +9,8 @@ import pytest
 
 from helpers.synthetic import KNOWN, measured, synthetic
 from slicewise.calibrate.fit import START, Fit, bounds_s, fit, measured_s
-from slicewise.calibrate.held_out import bucket, error_of, left_out, ranges, told
-from slicewise.calibrate.terms import TERMS, point_of
+from slicewise.calibrate.held_out import FEWEST, error_of, groups_of, left_out, ranges, told
+from slicewise.calibrate.terms import TERMS, UnusableError, point_of
 from slicewise.errors import InputError
 from slicewise.planner.step import step
 
@@ -84,15 +85,20 @@ def test_a_file_of_another_size_is_read_for_as_long():
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ({"batch": 100_000}, "do not fit"),
+        ({"batch": 100_000}, "more sequences than fit"),
         ({"slice": "h100:8", "layout": {"tp": 4, "pp": 2}}, "pipeline stages"),
         ({"slice": "h100:8", "layout": {"tp": 4, "dp": 2}}, "data parallelism"),
-        ({"model": "no-such-model"}, "no-such-model"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused_in_words(words, why):
-    with pytest.raises(InputError, match=why):
+def test_what_tells_nothing_is_refused_in_words(words, why):
+    with pytest.raises(UnusableError, match=why):
         point_of(measured(**words))
+
+
+def test_what_is_not_understood_is_another_matter():
+    with pytest.raises(InputError, match="no-such-model") as caught:
+        point_of(measured(model="no-such-model"))
+    assert not isinstance(caught.value, UnusableError)
 
 
 def test_a_left_out_model_is_told_from_the_others():
@@ -110,13 +116,19 @@ def test_with_one_model_nothing_can_be_told():
 
 def test_ranges_hold_eight_of_ten():
     ratio = np.exp(0.1 * np.random.default_rng(3).standard_normal(4000))
-    error = error_of(ratio)
+    error = error_of(ratio, 1)
     assert np.mean((ratio >= error.low) & (ratio <= error.high)) == pytest.approx(0.8, abs=0.01)
     assert error.low == pytest.approx(1 / error.high)
 
 
 def test_few_rows_widen_their_range():
-    assert error_of(np.array([0.9, 1.0, 1.2])).high == pytest.approx(1.2)
+    assert error_of(np.array([0.9, 1.0, 1.2]), 1).high == pytest.approx(1.2)
+
+
+def test_a_source_of_many_rows_weighs_no_more_than_one_of_few():
+    ratio = np.array([1.01] * 90 + [1.5] * 10)
+    assert error_of(ratio, 2).high == pytest.approx(1.01)
+    assert error_of(ratio, 2, np.array([1 / 90] * 90 + [1 / 10] * 10)).high == pytest.approx(1.5)
 
 
 def test_told_covers_noise():
@@ -124,4 +136,19 @@ def test_told_covers_noise():
     groups, models = ["h100"] * len(points), [point.model for point in points]
     found = told(points, groups, models, partial(fit, shared=()))
     assert 0.6 < np.mean(found.is_covered) <= 1
-    assert set(ranges(points, found.expected_s)) == {bucket(point) for point in points}
+    rows = Counter(name for point in points for name in groups_of(point))
+    assert set(ranges(points, found.expected_s)) == {name for name, count in rows.items() if count >= FEWEST}
+
+
+@pytest.mark.parametrize(
+    ("words", "groups"),
+    [
+        ({}, ("decode 1",)),
+        ({"batch": 64, "model": "llama-3.2-1b"}, ("decode 1 large",)),
+        ({"slice": "h100:2"}, ("decode 2+",)),
+        ({"phase": "prefill", "batch": 64, "model": "llama-3.2-1b"}, ("prefill 1",)),
+        ({"phase": "end_to_end", "slice": "h100:2"}, ("decode 2+", "prefill 2+")),
+    ],
+)
+def test_a_row_tells_the_ranges_of_its_phases(words, groups):
+    assert groups_of(point_of(measured(**words))) == groups

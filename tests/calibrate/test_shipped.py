@@ -9,6 +9,7 @@ from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import told
 from slicewise.catalog.efficiency import shipped
 from slicewise.catalog.load import sources
+from slicewise.spec.efficiency import LARGE
 
 FILES = ("ampere", "hopper", "ada", "gpus")
 
@@ -39,8 +40,10 @@ def test_the_file_is_what_the_script_gives(name, refitted):
         assert getattr(kept, figure) == pytest.approx(getattr(fresh, figure), rel=0.02), figure
     assert dict(kept.prefill_efficiency) == pytest.approx(dict(fresh.prefill_efficiency), rel=0.01)
     assert kept.errors.keys() == fresh.errors.keys()
+    assert (fresh.most_chips, fresh.engine, fresh.measured) == (kept.most_chips, kept.engine, kept.measured)
     for key, error in fresh.errors.items():
-        assert kept.errors[key].n_rows == error.n_rows
+        assert (kept.errors[key].n_rows, kept.errors[key].n_models) == (error.n_rows, error.n_models)
+        assert kept.errors[key].median == pytest.approx(error.median, rel=0.02)
         assert (kept.errors[key].low, kept.errors[key].high) == pytest.approx((error.low, error.high), rel=0.02)
 
 
@@ -72,7 +75,12 @@ def test_a_source_that_the_fit_never_saw(script, shared_points, chip):
 
 def test_the_range_holds_eight_of_ten_that_it_never_saw(held_out):
     assert np.mean(held_out.is_covered) == pytest.approx(0.8, abs=0.05)
-    assert np.mean(held_out.is_covered[rows_of(held_out, "decode")]) == pytest.approx(0.8, abs=0.05)
+    steps = rows_of(held_out, "decode")
+    assert np.mean(held_out.is_covered[steps]) == pytest.approx(0.8, abs=0.05)
+    # Neither half of the batches pays for the other's.
+    large = np.array([point.measurement.batch >= LARGE for point in held_out.points])
+    assert np.mean(held_out.is_covered[steps & ~large]) == pytest.approx(0.8, abs=0.05)
+    assert np.mean(held_out.is_covered[steps & large]) > 0.65
 
 
 def test_every_row_of_the_table_is_used_or_counted(published, published_path):

@@ -40,9 +40,9 @@ def test_it_is_nearer_than_the_bounds(script, controlled):
 def test_the_ranges_are_what_the_script_gives(script, published, published_path, controlled):
     loops = [row for row in published.rows(published_path) if row["note"].startswith("ctrl:closed_loop")]
     fixed, servers = script.fixed_batches(controlled)[1], script.closed_loops(loops)[1]
-    for name, ratios in (("v5e", fixed), ("", servers)):
-        fresh, kept = script.error_of(np.array(ratios)), tpu_errors(name).error
-        assert kept.n_rows == fresh.n_rows
+    for name, ratios, n_models in (("v5e", fixed, 1), ("", servers, len(script.DENSE))):
+        fresh, kept = script.error_of(ratios, n_models), tpu_errors(name).error
+        assert (kept.n_rows, kept.n_models) == (fresh.n_rows, fresh.n_models)
         assert (kept.median, kept.low, kept.high) == pytest.approx((fresh.median, fresh.low, fresh.high), rel=0.01)
 
 

@@ -44,7 +44,7 @@ def test_json(run):
     assert code == 0
     assert found["out"] == "other.toml"
     assert found["fits"][0]["n_rows"] == 4
-    assert found["fits"][0]["efficiency"]["engine"] == "vllm 0.11"
+    assert found["fits"][0]["engine"] == "vllm 0.11"
 
 
 @pytest.mark.parametrize(

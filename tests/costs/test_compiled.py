@@ -222,4 +222,5 @@ def test_it_can_be_explained() -> None:
     graph, inputs = graph_of(deployment("llama-3-70b", slice="v5e:4x4", **INT8), compiled)
     origins = dict.fromkeys((*inputs, "batch"), ("given", ""))
     found = graph.explain("step_expected_s", {**inputs, "batch": 32}, origins)
-    assert found.formula == "expected_attention_s + streamed_weights_s + fetched_weights_s"
+    summed = "expected_attention_s + streamed_weights_s + fetched_weights_s"
+    assert found.formula == f"max(({summed}) × step_ratio, step_overlapped_s)"

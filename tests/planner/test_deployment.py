@@ -50,7 +50,7 @@ def on_chip(deployment: Deployment, **changes: Any) -> Deployment:
 
 def never_slower(better: Deployment, base: Deployment, batch: int) -> None:
     """Stage by stage: which of them is the slowest may change with the chip, and with it what the other views show."""
-    pace = base.timed.stage
+    pace = base.paced_by("step_s").stage
     faster, slower = (d.with_(stage=pace).evaluate(SLOWED, batch=batch) for d in (better, base))
     for name in SLOWED:
         assert faster[name] <= slower[name] * ROUNDING, name

@@ -14,12 +14,19 @@ SLICES = st.sampled_from(["v5e:2x4", "v5e:4x4", "v5e:8x16", "v5p:2x2x1", "h100:8
 
 
 @given(
-    SLICES, st.none() | SLICES, st.integers(1, 40), st.integers(1, 2**14), st.integers(1, 2**11), st.floats(0.1, 500)
+    SLICES,
+    st.none() | SLICES,
+    st.integers(1, 40),
+    st.integers(1, 2**14),
+    st.integers(1, 2**11),
+    st.floats(0.1, 500),
+    st.sampled_from(["overlapped", "expected"]),
 )
-def test_requests_are_conserved(slice_: str, other: str | None, batch: int, isl: int, osl: int, rate: float) -> None:
-    found = slicewise.disaggregate(
-        "llama-3-8b", slice=slice_, prefill_slice=other, batch=batch, isl=isl, osl=osl, rate=rate
-    )
+def test_requests_are_conserved(
+    slice_: str, other: str | None, batch: int, isl: int, osl: int, rate: float, view: str
+) -> None:
+    words: Any = {"isl": isl, "osl": osl, "view": view}
+    found = slicewise.disaggregate("llama-3-8b", slice=slice_, prefill_slice=other, batch=batch, rate=rate, **words)
     json.dumps(found.to_dict(), allow_nan=False)
     if not found.fits:
         assert found.reason
@@ -33,12 +40,12 @@ def test_requests_are_conserved(slice_: str, other: str | None, batch: int, isl:
     assert v["sequences_finished_per_step"] / v["step_s"] == pytest.approx(v["decode_requests_per_s"])
     assert v["tokens_evicted_per_step"] == pytest.approx(v["sequences_finished_per_step"] * (isl + osl))
     # Sharing takes place on the decode slice, whatever slice prefills where the phases are split.
-    shared_prefill_s = slicewise.prefill("llama-3-8b", slice=slice_, isl=isl, osl=osl).prefill_s
+    shared_prefill_s = slicewise.prefill("llama-3-8b", slice=slice_, **words).prefill_s
     assert v["tpot_shared_s"] == pytest.approx(v["step_s"] + batch * shared_prefill_s / osl)
     assert v["handoff_bytes"] == isl * 131_072
     assert v["prefill_servers"] >= rate * v["prefill_s"] * (1 - 1e-9) > v["prefill_servers"] - 1 - 1e-9
     assert v["decode_servers"] >= rate / v["decode_requests_per_s"] * (1 - 1e-9) > v["decode_servers"] - 1 - 1e-9
-    assert v["prefill_s"] == slicewise.prefill("llama-3-8b", slice=other or slice_, isl=isl, osl=osl).prefill_s
+    assert v["prefill_s"] == slicewise.prefill("llama-3-8b", slice=other or slice_, **words).prefill_s
 
 
 def test_question_12_of_chapter_8() -> None:
@@ -100,18 +107,19 @@ def test_where_the_network_is_not_known_the_hand_off_is_not() -> None:
 @pytest.mark.parametrize(
     ("flags", "split", "said"),
     [
-        ({}, True, "yes: sharing the chips lets a token wait"),
+        ({}, True, "yes: sharing the chips makes a token take"),
         ({"tpot": "10s"}, False, "no: sharing meets the limits"),
         ({"network": "1MB/s"}, False, "takes longer than prefill itself"),
         ({"ttft": "220ms"}, False, "no: prefill and hand-off take 252.2 ms, over the TTFT limit of 220 ms"),
+        ({"ttft": "220ms", "view": None}, None, "neither way meets the limits"),
         ({"tpot": "10ms"}, True, "yes: sharing gives a token"),
         ({"ttft": "1ms"}, None, "neither way meets the limits"),
         ({"tpot": "1ms"}, None, "parameter loading alone takes"),
-        ({"isl": 64, "osl": 4096}, False, "no: sharing the chips lets a token wait only"),
+        ({"isl": 64, "osl": 4096}, False, "no: sharing the chips makes a token take only"),
     ],
 )
 def test_the_advice_has_a_reason(flags: dict[str, Any], split: bool | None, said: str) -> None:
-    found = slicewise.disaggregate("llama-3-8b", slice="v5e:2x4", **flags)
+    found = slicewise.disaggregate("llama-3-8b", slice="v5e:2x4", **{"view": "overlapped", **flags})
     assert found.split is split
     assert said in found.why
     assert found.fits is (split is not None)
@@ -156,7 +164,7 @@ def test_what_does_not_fit_has_no_ratio() -> None:
 
 def test_fewer_sequences_than_a_round_share_where_no_round_keeps_the_limits() -> None:
     # Splitting misses the TTFT limit. A round of 32 shares too slowly, so the most that keep TPOT are fewer.
-    words = {"slice": "v5e:16x16", "weights": "int8", "ttft": "240ms"}
+    words = {"slice": "v5e:16x16", "weights": "int8", "ttft": "240ms", "view": "overlapped"}
     found = slicewise.disaggregate("llama-3-70b", tpot="12ms", **words)
     assert found.fits
     assert found.split is False

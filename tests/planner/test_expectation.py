@@ -14,8 +14,19 @@ def test_a_measured_chip_says_whose_times_they_are():
     found = of("llama-3-70b", "h100:8")
     assert found.is_calibrated
     assert found.engine == "TensorRT-LLM 0.9.0"
-    assert "on h100, h200: 103 measured steps and 69 prefills of 6 models" in found.basis
-    assert (found.decode.n_rows, found.prefill.n_rows) == (103, 69)
+    assert "on h100, h200: 103 measured steps of 2 models and 69 prefills" in found.basis
+    assert (found.decode.n_rows + found.decode_large.n_rows, found.prefill.n_rows) == (103, 69)
+
+
+def test_large_batches_have_a_range_of_their_own():
+    found = of("llama-3-70b", "h100:8")
+    assert found.decode_large.high > found.decode.high
+    small, large = (
+        slicewise.step("llama-3-70b", slice="h100:8", weights="fp8", kv="fp8", isl=1024, osl=128, batch=batch)
+        for batch in (63, 64)
+    )
+    assert small.step_high_s == pytest.approx(small.step_expected_s * found.decode.high)
+    assert large.step_high_s == pytest.approx(large.step_expected_s * found.decode_large.high)
 
 
 def test_one_chip_has_a_range_of_its_own():
@@ -46,6 +57,13 @@ def test_what_is_carried_further_has_the_wide_range(model, slice_, said):
     wide, like = of("llama-3-8b", "b200:8"), of("llama-3-8b", "h100:1")
     assert said in found.basis
     assert found.decode.high >= wide.decode.high > like.decode.high
+
+
+def test_pipeline_stages_were_not_measured():
+    found, like = of("llama-3-70b", "h100:8", tp=4, pp=2), of("llama-3-70b", "h100:8")
+    assert "in pipeline stages" in found.basis
+    assert found.decode.high >= of("llama-3-8b", "b200:8").decode.high > like.decode.high
+    assert of("llama-3-70b", "v5e:4x4", tp=8, pp=2).decode.high > of("llama-3-70b", "v5e:4x4").decode.high
 
 
 def test_a_layout_counts_the_chips_that_wait_for_each_other():

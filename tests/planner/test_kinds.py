@@ -200,8 +200,9 @@ def test_the_slowest_stage_sets_the_pace(deployment: Deployment) -> None:
     ranks = deployment.ranks
     assert ranks is not None
     lone = ranks.pp * ranks.dp
-    by_stage = [float(deployment.with_(stage=stage).value("step_s", batch=lone)) for stage in range(ranks.pp)]
-    assert float(deployment.value("step_s", batch=lone)) == max(by_stage)
+    for name in ("step_s", "step_overlapped_s", "step_expected_s", "step_low_s"):
+        by_stage = [float(deployment.with_(stage=stage).value(name, batch=lone)) for stage in range(ranks.pp)]
+        assert float(deployment.value(name, batch=lone)) == max(by_stage)
     memory = ["weight_bytes", "kv_bytes", "total_bytes", "max_batch"]
     fullest = deployment.with_(stage=deployment.holding.stage).evaluate(memory, batch=lone)
     assert deployment.evaluate(memory, batch=lone) == fullest

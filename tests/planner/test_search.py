@@ -22,7 +22,8 @@ NO_LIMITS = Limits()
 def granted(deployment: Deployment, sequences: float) -> Deployment:
     """The same deployment with memory for so many sequences, give or take their activations."""
     kv = deployment.layout.batch_shards * float(deployment.value("kv_bytes_per_sequence"))
-    each = kv if deployment.conventions.kv_split == "copy" else kv / deployment.layout.batch_shards
+    copied = deployment.conventions.kv_split == "copy" and deployment.ranks is None
+    each = kv if copied else kv / deployment.layout.batch_shards
     total = float(deployment.value("weight_bytes")) + sequences * (each + float(deployment.value(ACTIVATION)))
     per_chip = total / deployment.slice.n_chips / deployment.conventions.memory_fraction
     return deployment.with_(conventions=replace(deployment.conventions, hbm_bytes_per_chip=per_chip))

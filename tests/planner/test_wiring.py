@@ -302,7 +302,9 @@ def test_the_view_decides_the_step_and_the_prefill(view: str) -> None:
         formulas = wiring.graph(Conventions(view=view), traits).formulas
         if view == "expected":
             assert formulas["step_s"].function is fitted.step_expected_s
-            assert formulas["prefill_s"].function is (fitted_ranks if is_layered else fitted).prefill_expected_s
+            assert formulas["prefill_s"].function is fitted.prefill_expected_s
+            waits = fitted_ranks if is_layered else fitted
+            assert formulas["prefill_overhead_s"].function is waits.prefill_overhead_s
             table = wiring.graph(Conventions(view=view), replace(traits, is_compiled=True)).formulas
             served_by = compiled_layered if is_layered else compiled_prefill
             assert table["step_s"].function is compiled.step_expected_s

@@ -7,13 +7,9 @@ import math
 import pytest
 
 from slicewise.errors import InputError
-from slicewise.report.charts import (
-    LABELLED_BATCHES,
-    RESOURCE_COLOURS,
-    breakdown_spec,
-    context_name,
-    frontier_spec,
-)
+from slicewise.report.breakdown import RESOURCE_COLOURS, breakdown_spec
+from slicewise.report.chart_lines import LABELLED_BATCHES, context_name
+from slicewise.report.charts import frontier_spec
 
 # Chapter 8's figures: LLaMA 3-70B in int8 on a v5e 4x4.
 N_CHIPS, WEIGHT_BYTES, HBM_BYTES_PER_S, FLOPS_PER_S, KV_BYTES_PER_TOKEN = 16, 70e9, 8.2e11, 1.97e14, 163_840

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from slicewise.errors import InputError
-from slicewise.report.charts import breakdown_spec, frontier_spec
+from slicewise.report.breakdown import breakdown_spec
+from slicewise.report.charts import frontier_spec
 from slicewise.report.figures import write_figures
 
 COLUMNS = {

@@ -20,48 +20,52 @@ def advice(own: Sequence[Point]) -> tuple[str, ...]:
     """
     steps = [point for point in own if point.phase != "prefill"]
     prompts = [point for point in own if point.phase != "decode"]
-    found = [*_steps(steps), *_prompts(prompts)]
+    is_compiled = all(point.compiled_s for point in own)
+    tells = " a layer's cost from the bandwidth, and" if not is_compiled else ""
+    found = [
+        *_few(steps, "decode step"),
+        *_steps(steps, is_compiled=is_compiled),
+        *_few(prompts, "prefill"),
+    ]
     if len({point.model for point in own}) == 1:
         found.append(
-            f"All of it is of {own[0].model}: a second model, of another size, tells the cost of a layer from the"
-            " bandwidth, and how well the figures carry over."
+            f"All of it is of {own[0].model}: a second model, of another size, tells{tells} how well the figures carry"
+            " over."
         )
     if len({point.n_chips for point in own}) == 1:
         chips = own[0].n_chips
-        found.append(
-            f"All of it ran on {chips} chip{'s' if chips > 1 else ''}: another number tells the network and the waiting"
-            " between chips from the rest."
+        tells = (
+            "the network and the waiting between chips from the rest" if not is_compiled else "what the network adds"
         )
+        found.append(f"All of it ran on {chips} chip{'s' if chips > 1 else ''}: another number tells {tells}.")
     return tuple(found)
 
 
-def _steps(steps: Sequence[Point]) -> list[str]:
+def _few(points: Sequence[Point], noun: str) -> list[str]:
+    if not points:
+        return [f"No {noun} was measured: what is expected of one stays with the shipped figures."]
+    if len(points) < ENOUGH:
+        words = f"1 {noun} is" if len(points) == 1 else f"{len(points)} {noun}s are"
+        return [f"{words} few: from {ENOUGH} on the range is their own."]
+    return []
+
+
+def _steps(steps: Sequence[Point], *, is_compiled: bool) -> list[str]:
+    """Batches and contexts that lie too near each other for their terms to be told apart."""
     if not steps:
-        return ["No decode step was measured: what is expected of one stays with the shipped figures."]
-    found = []
+        return []
     batches = {point.measurement.batch for point in steps}
     contexts = {point.measurement.held_tokens for point in steps}
-    if len(steps) < ENOUGH:
-        found.append(f"{len(steps)} steps are few: from {ENOUGH} on their range is their own.")
+    tells = "how far the ratio carries" if is_compiled else "FLOPs and the cost of a sequence from the rest"
+    found = []
     if max(batches) < _WIDE * min(batches):
-        found.append(
-            f"Batches are {_span(batches)}: one at least {_WIDE} times larger tells FLOPs and the cost of a sequence"
-            " from the rest."
-        )
+        found.append(f"Batches are {_span(batches)}: one at least {_WIDE} times larger tells {tells}.")
+    tells = "the same" if is_compiled else "the rate at which the cache is read"
     if max(contexts) < _WIDE * max(min(contexts), 1):
         found.append(
-            f"Contexts are {_span(contexts)}: one at least {_WIDE} times longer, at a large batch, tells the rate at"
-            " which the cache is read."
+            f"Contexts are {_span(contexts)}: one at least {_WIDE} times longer, at a large batch, tells {tells}."
         )
     return found
-
-
-def _prompts(prompts: Sequence[Point]) -> list[str]:
-    if not prompts:
-        return ["No prefill was measured: what is expected of one stays with the shipped figures."]
-    if len(prompts) < ENOUGH:
-        return [f"{len(prompts)} prefills are few: from {ENOUGH} on their range is their own."]
-    return []
 
 
 def _span(values: set[int] | set[float]) -> str:

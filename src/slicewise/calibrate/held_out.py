@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,10 +10,11 @@ from numpy.typing import NDArray
 
 from slicewise.calibrate.fit import Fit, fit, measured_s
 from slicewise.calibrate.terms import Point
-from slicewise.spec.efficiency import Error
+from slicewise.spec.efficiency import Error, group_of
 
 COVERED = 0.8
 """Share of the measurements that lie in a range."""
+ROUNDING = float(np.sqrt(np.finfo(float).eps))
 FEWEST = 8
 """Rows from which a group has a range of its own."""
 
@@ -50,9 +50,10 @@ class Told:
         return (truth >= self.low_s) & (truth <= self.high_s)
 
 
-def bucket(point: Point) -> str:
-    """The group of rows that share a range: phase, and one chip or several."""
-    return f"{point.phase} {'1' if point.n_chips == 1 else '2+'}"
+def groups_of(point: Point) -> tuple[str, ...]:
+    """The groups whose range a row tells: its phase's; an end-to-end time tells those of both."""
+    phases = ("decode", "prefill") if point.phase == "end_to_end" else (point.phase,)
+    return tuple(group_of(phase, point.n_chips, point.measurement.batch) for phase in phases)
 
 
 def left_out(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fitter: Fitter = fit) -> Floats:
@@ -75,23 +76,32 @@ def left_out(points: Sequence[Point], groups: Sequence[str], left: Sequence[str]
 
 
 def ranges(points: Sequence[Point], expected_s: Floats) -> dict[str, Error]:
-    """Error and range of each bucket of rows, of all groups alike, from expected times that never saw them."""
+    """Error and range of each group of rows, whatever the chip, from expected times that never saw them."""
     ratio = measured_s(points) / expected_s
-    buckets = np.array([bucket(point) for point in points])
-    found = {name: ratio[(buckets == name) & np.isfinite(ratio)] for name in dict.fromkeys(buckets.tolist())}
-    return {name: error_of(values) for name, values in found.items() if values.size >= FEWEST}
+    own: dict[str, list[int]] = {}
+    for i, point in enumerate(points):
+        for name in groups_of(point) if np.isfinite(ratio[i]) else ():
+            own.setdefault(name, []).append(i)
+    return {
+        name: error_of(ratio[rows], len({points[i].model for i in rows}))
+        for name, rows in own.items()
+        if len(rows) >= FEWEST
+    }
 
 
-def error_of(ratio: Floats) -> Error:
-    """Median error and range of measured over expected. Shape of `ratio` (n,).
+def error_of(ratio: Floats, n_models: int, weights: Floats | None = None) -> Error:
+    """Median error and range of measured over expected. Shape of `ratio` and `weights` (n,).
 
     The range reaches as far up as down, for few models tell how far, and none which way the next one lies. It takes in
     a row more than the percentile of so few rows does, for the next row is none of them.
     """
-    off = np.sort(np.abs(np.log(ratio)))
-    reach = float(np.exp(off[min(math.ceil(COVERED * (len(off) + 1)), len(off)) - 1]))
+    off = np.abs(np.log(ratio))
+    order = np.argsort(off)
+    share = np.ones(len(off)) if weights is None else weights[order] * len(off) / weights.sum()
+    at = int(np.searchsorted(np.cumsum(share), COVERED * (len(off) + 1) - ROUNDING))
+    reach = float(np.exp(off[order][min(at, len(off) - 1)]))
     median = float(np.median(np.abs(1 / ratio - 1)))
-    return Error(n_rows=len(ratio), median=median, low=1 / reach, high=reach)
+    return Error(n_rows=len(ratio), n_models=n_models, median=median, low=1 / reach, high=reach)
 
 
 def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fitter: Fitter = fit) -> Told:
@@ -111,7 +121,7 @@ def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fi
         rest_s = left_out(rest, [groups[i] for i in seen], [left[i] for i in seen], fitter)
         known = ranges(rest, rest_s)
         for i in (i for i, other in enumerate(left) if other == name):
-            error = known.get(bucket(points[i]))
+            error = known.get(groups_of(points[i])[0])
             if error:
                 low_s[i] = max(expected_s[i] * error.low, points[i].bound_s)
                 high_s[i] = expected_s[i] * error.high

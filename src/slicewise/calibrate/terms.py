@@ -37,6 +37,7 @@ class Point:
         model: its name.
         terms: seconds or counts, in the order of TERMS. Shape (10,).
         bound_s: what no engine undercuts. [s]
+        compiled_s: what a TPU's compiler expects; None where it was not asked. [s]
     """
 
     measurement: Measurement
@@ -45,6 +46,7 @@ class Point:
     model: str
     terms: NDArray[np.float64]
     bound_s: float
+    compiled_s: float | None
 
     @property
     def phase(self) -> str:
@@ -60,7 +62,8 @@ def point_of(measurement: Measurement, model: Model | None = None) -> Point:
         model: its model, where it is not to be looked up by name.
 
     Raises:
-        InputError: the planner does not understand it, or the batch does not fit the chips at the stated length.
+        InputError: the planner does not understand it.
+        UnusableError: it is understood, and tells nothing.
     """
     found = _deployment(measurement, model)
     terms = np.zeros(len(TERMS))
@@ -79,7 +82,20 @@ def point_of(measurement: Measurement, model: Model | None = None) -> Point:
         model=found.model.name,
         terms=terms,
         bound_s=bound_s,
+        compiled_s=_compiled_s(found, measurement) if found.traits.is_compiled else None,
     )
+
+
+def _compiled_s(found: Deployment, measurement: Measurement) -> float:
+    """What the compiler's table has of it; prompts one after the other."""
+    step_s = float(found.value("step_expected_s", batch=measurement.batch))
+    prefill_s = measurement.batch * float(found.value("prefill_expected_s"))
+    steps = {"decode": 1, "prefill": 0}.get(measurement.phase, measurement.output_tokens - 1)
+    return steps * step_s + (prefill_s if measurement.phase != "decode" else 0.0)
+
+
+class UnusableError(InputError):
+    """A measurement that is understood and tells nothing: it is left out, and counted."""
 
 
 def _deployment(measurement: Measurement, model: Model | None) -> Deployment:
@@ -97,14 +113,11 @@ def _deployment(measurement: Measurement, model: Model | None) -> Deployment:
         flags["context"] = round(measurement.context_tokens)
     given = {name: value for name, value in flags.items() if value is not None}
     found = ask(model or measurement.model, given).deployment()  # type: ignore[arg-type]  # words of a question
-    if found.ranks and found.ranks.pp * found.ranks.dp > 1:
-        raise InputError(f"{measurement.where}: pipeline stages and data parallelism are not fitted; leave it out")
+    if found.ranks and found.ranks.pp * found.ranks.dp > 1 and not found.traits.is_compiled:
+        raise UnusableError("pipeline stages or data parallelism, which are not fitted")
     most = int(found.value("max_batch"))
     if measurement.phase != "prefill" and measurement.batch > most:
-        raise InputError(
-            f"{measurement.where}: {measurement.batch:,} sequences do not fit {found.slice.name} at once"
-            f" ({most:,} do), so the batch that ran is not known"
-        )
+        raise UnusableError("more sequences than fit at once, so that the batch that ran is not known")
     return found
 
 
@@ -142,13 +155,13 @@ def _prefill(found: Deployment, measurement: Measurement) -> tuple[NDArray[np.fl
 
 
 def _layers(found: Deployment) -> dict[str, float]:
-    n_layers = float(found.model.n_layers)
-    return {"layers": n_layers, "sync": n_layers if found.slice.n_chips > 1 else 0.0}
+    n_blocks = found.model.n_blocks
+    return {"layers": n_blocks, "sync": n_blocks if found.slice.n_chips > 1 else 0.0}
 
 
 def _passes(found: Deployment, tokens: float) -> float:
     """Time of one pass of all activations through HBM. [s]"""
-    moved = tokens * found.model.n_layers * found.model.d_model * ACTIVATION_BYTES_PER_ELEMENT
+    moved = tokens * found.model.n_blocks * found.model.d_model * ACTIVATION_BYTES_PER_ELEMENT
     return float(moved / found.inputs["hbm_bytes_per_s"])
 
 

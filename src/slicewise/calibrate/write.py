@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from slicewise.calibrate.fit import Coefficients
 from slicewise.calibrate.terms import TERMS, Point
-from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.catalog.efficiency import SHARES
+from slicewise.spec.efficiency import Efficiency, Error, Scale
 from slicewise.units import US
 
 DIGITS = 3
@@ -43,7 +45,7 @@ def efficiency_from(
         token_passes=_short(coefficients["tokens"]),
         prefill_efficiency={width: _share(coefficients[f"prefill{width}"]) for width in bits},
         prefill_token_passes=_short(coefficients["prefill_tokens"]),
-        errors={name: _rounded(error) for name, error in errors.items()},
+        errors={name: rounded(error) for name, error in errors.items()},
         **words,
     )
 
@@ -65,7 +67,7 @@ def start_from(efficiency: Efficiency) -> Coefficients:
     }
 
 
-def efficiency_toml(fits: Sequence[Efficiency], heading: str) -> str:
+def efficiency_toml(fits: Sequence[Efficiency | Scale], heading: str) -> str:
     """The file.
 
     Args:
@@ -73,28 +75,46 @@ def efficiency_toml(fits: Sequence[Efficiency], heading: str) -> str:
         heading: what the file is, a line or several.
     """
     comment = "".join(f"# {line}\n" for line in heading.splitlines())
-    return comment + "".join(f"\n[[fit]]\n{_entry(fit)}" for fit in fits)
+    tables = (
+        f"\n[[fit]]\n{_entry(each)}" if isinstance(each, Efficiency) else f"\n[[scale]]\n{_scale_entry(each)}"
+        for each in fits
+    )
+    return comment + "".join(tables)
 
 
 def _entry(fit: Efficiency) -> str:
     words = {key: getattr(fit, key) for key in ("name", "family", "engine", "measured")}
     lists = {key: list(getattr(fit, key)) for key in ("chips", "models", "sources")}
-    shares = ("weight_read_efficiency", "kv_read_efficiency", "matmul_efficiency", "network_efficiency")
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**words, **lists}.items()]
-    lines += [f"{key} = {getattr(fit, key):g}" for key in ("most_chips", *shares)]
+    lines += [f"{key} = {getattr(fit, key):g}" for key in ("most_chips", *SHARES)]
     lines += [f'{key} = "{getattr(fit, f"{key}_s") / US:.{DIGITS}g} us"' for key in ("layer", "sync")]
     lines += [f"{key} = {getattr(fit, key):g}" for key in ("token_passes", "prefill_token_passes")]
     by_bits = ", ".join(f"{bits} = {share:g}" for bits, share in sorted(fit.prefill_efficiency.items()))
     lines.append(f"prefill_efficiency = {{ {by_bits} }}")
-    for name, error in fit.errors.items():
-        told = f"rows = {error.n_rows}, median = {error.median:g}, low = {error.low:g}, high = {error.high:g}"
+    return "\n".join([*lines, *_errors(fit.errors)]) + "\n"
+
+
+def _errors(errors: Mapping[str, Error]) -> list[str]:
+    lines = []
+    for name, error in errors.items():
+        counts = f"rows = {error.n_rows}, models = {error.n_models}"
+        told = f"{counts}, median = {error.median:g}, low = {error.low:g}, high = {error.high:g}"
         lines.append(f'errors."{name}" = {{ {told} }}')
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _rounded(error: Error) -> Error:
+def _scale_entry(scale: Scale) -> str:
+    words = {key: getattr(scale, key) for key in ("name", "engine", "measured")}
+    lists = {key: list(getattr(scale, key)) for key in ("chips", "models", "sources")}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**words, **lists}.items()]
+    lines += [f"{key} = {getattr(scale, key):g}" for key in ("most_chips", "step_ratio", "prefill_ratio")]
+    return "\n".join([*lines, *_errors(scale.errors)]) + "\n"
+
+
+def rounded(error: Error) -> Error:
+    """An error in as many digits as it bears; the range takes in what is expected."""
     low, high = min(_short(error.low), 1.0), max(_short(error.high), 1.0)
-    return Error(n_rows=error.n_rows, median=_short(error.median), low=low, high=high)
+    return replace(error, median=_short(error.median), low=low, high=high)
 
 
 def _share(coefficient: float) -> float:

@@ -5,9 +5,8 @@ A file holds a table `[[fit]]` for each engine and family of chips. The first th
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -19,7 +18,7 @@ from typing import Any
 from slicewise.catalog.load import find_chip
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.spec.chip import Chip
-from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.spec.efficiency import GROUPS, Efficiency, Error, Scale
 from slicewise.units import MILLION, parse
 
 PRIOR = "gpus"
@@ -30,7 +29,7 @@ PASSES = ("token_passes", "prefill_token_passes")
 TIMES = ("layer", "sync")
 _WORDS = ("name", "family", "engine", "measured")
 _LISTS = ("chips", "models", "sources")
-_MOST_BYTES = 2 * MILLION
+_MOST_BYTES = int(MILLION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +41,14 @@ class TpuErrors:
         engine: whose steps were measured.
         sources: keys of sources.toml.
         is_calibrated: the chip itself was measured with a fixed batch.
+        most_chips: the most that worked together. []
     """
 
     error: Error
     engine: str
     sources: tuple[str, ...]
     is_calibrated: bool
+    most_chips: int
 
 
 @cache
@@ -55,8 +56,16 @@ def tpu_errors(chip: str) -> TpuErrors:
     """The error of a chip's expected steps; that of chips that were only measured as servers where it has none."""
     table = tomllib.loads(_file("tpus").read_text(encoding="utf-8"))
     entry = table.get(chip, table["others"])
-    error = Error(n_rows=entry["rows"], median=entry["median"], low=entry["low"], high=entry["high"])
-    return TpuErrors(error=error, engine=entry["engine"], sources=tuple(entry["sources"]), is_calibrated=chip in table)
+    error = Error(
+        n_rows=entry["rows"], n_models=entry["models"], median=entry["median"], low=entry["low"], high=entry["high"]
+    )
+    return TpuErrors(
+        error=error,
+        engine=entry["engine"],
+        sources=tuple(entry["sources"]),
+        is_calibrated=chip in table,
+        most_chips=entry["most_chips"],
+    )
 
 
 def _file(name: str) -> Traversable:
@@ -72,42 +81,76 @@ def shipped(name: str) -> tuple[Efficiency, ...]:
     return _fits(tomllib.loads(file.read_text(encoding="utf-8")), f"efficiency/{name}.toml")
 
 
-def efficiency_of(chip: Chip, given: tuple[Efficiency, ...] = (), engine: str = "") -> Efficiency:
+def efficiency_of(chip: Chip, given: Sequence[Efficiency | Scale] = ()) -> Efficiency:
     """The figures of a chip: given ones where they have the chip, else its family's, else what all GPUs have in common.
 
     Args:
         chip: the chip.
         given: fits of the user's own file.
-        engine: the engine's name among the shipped fits of the family; "" for the first.
     """
-    own = next((fit for fit in given if chip.name in fit.chips), None)
+    own = next((fit for fit in given if isinstance(fit, Efficiency) and chip.name in fit.chips), None)
     if own:
         return own
-    family = [fit for fit in shipped(chip.family) if engine in ("", fit.name)] if chip.family else []
+    family = shipped(chip.family) if chip.family else ()
     if family:
         return replace(family[0], is_calibrated=chip.name in family[0].chips)
     return replace(shipped(PRIOR)[0], is_calibrated=False)
 
 
-def read_efficiency(path: str | Path) -> tuple[Efficiency, ...]:
+def read_efficiency(path: str | Path) -> tuple[Efficiency | Scale, ...]:
     """The fits of a user's file, as `slicewise calibrate` writes it.
 
     Raises:
         InputError: it cannot be read, or a value is missing or out of bounds.
     """
-    file = Path(path)
     try:
-        if file.is_file() and file.stat().st_size > _MOST_BYTES:
-            raise InputError(f"--efficiency {path}: larger than any efficiency file; give one that calibrate wrote")
-        text = file.read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            read = file.read(_MOST_BYTES + 1)
+        text = read.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a readable text file"
         raise InputError(f"--efficiency {path}: {reason}; write the file with slicewise calibrate") from None
+    if len(read) > _MOST_BYTES:
+        raise InputError(f"--efficiency {path}: larger than any efficiency file; give one that calibrate wrote")
     try:
         parsed = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"--efficiency {path}: no TOML ({' '.join(str(error).split())[:80]})") from None
-    return _fits(parsed, f"--efficiency {path}")
+    except (ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:80]
+        raise InputError(f"--efficiency {path}: no TOML ({reason}); write the file with slicewise calibrate") from None
+    return _all(parsed, f"--efficiency {path}")
+
+
+def _all(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency | Scale, ...]:
+    scales = parsed.get("scale", [])
+    if not isinstance(scales, list) or not all(isinstance(entry, dict) for entry in scales):
+        raise InputError(f"{where}: scale must be tables [[scale]]; write the file with slicewise calibrate")
+    found = tuple(_scale(entry, f"{where}: scale {number}") for number, entry in enumerate(scales, 1))
+    return (*found, *(_fits(parsed, where) if "fit" in parsed or not found else ()))
+
+
+def _scale(entry: Mapping[str, Any], where: str) -> Scale:
+    words = ("name", "engine", "measured")
+    known = {*words, *_LISTS, "most_chips", "step_ratio", "prefill_ratio", "errors"}
+    _known_keys(entry, known, where)
+    found: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in words}
+    found |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
+    found["chips"] = tuple(_chip(name, where) for name in found["chips"])
+    return Scale(
+        most_chips=int(_number(entry["most_chips"], f"{where}: most_chips", least=1.0)),
+        step_ratio=_number(entry["step_ratio"], f"{where}: step_ratio"),
+        prefill_ratio=_number(entry["prefill_ratio"], f"{where}: prefill_ratio"),
+        errors=_errors(entry["errors"], f"{where}: errors"),
+        **found,
+    )
+
+
+def _known_keys(entry: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in entry:
+        if key not in known:
+            raise InputError(f"{where}: {key}: no such key; known: {', '.join(sorted(known))}")
+    for key in sorted(known):
+        if key not in entry:
+            raise InputError(f"{where}: {key} is missing; write the file with slicewise calibrate")
 
 
 def _fits(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency, ...]:
@@ -119,12 +162,7 @@ def _fits(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency, ...]:
 
 def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
     known = {*_WORDS, *_LISTS, *SHARES, *PASSES, *TIMES, "most_chips", "prefill_efficiency", "errors"}
-    for key in entry:
-        if key not in known:
-            raise InputError(f"{where}: {key}: no such key; known: {', '.join(sorted(known))}")
-    for key in known:
-        if key not in entry:
-            raise InputError(f"{where}: {key} is missing; write the file with slicewise calibrate")
+    _known_keys(entry, known, where)
     words: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in _WORDS}
     words |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
     words |= {key: _number(entry[key], f"{where}: {key}", most=1.0) for key in SHARES}
@@ -159,13 +197,11 @@ def _chip(name: str, where: str) -> str:
         raise InputError(f"{where}: chips: {error}") from None
 
 
-def _number(value: object, where: str, *, least: float = 0.000001, most: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        bounds = f"between {least:g} and {most:g}" if most < math.inf else f"of at least {least:g}"
-        raise InputError(f"{where}: {value!r} is no number {bounds}")
-    if not math.isfinite(value):
-        raise InputError(f"{where}: {value!r} is not finite")
-    return float(value)
+def _number(value: object, where: str, *, least: float = 0.000001, most: float = MILLION) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # type: ignore[operator]  # a number by then; nan lies nowhere
+        raise InputError(f"{where}: {str(value)[:40]!r} is no number between {least:g} and {most:g}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def _time(value: object, where: str) -> float:
@@ -182,21 +218,19 @@ def _by_bits(value: object, where: str) -> Mapping[int, float]:
 
 
 def _errors(value: object, where: str) -> Mapping[str, Error]:
-    groups = [f"{phase} {chips}" for phase in ("decode", "prefill") for chips in ("1", "2+")]
-    if not isinstance(value, dict) or not set(value) <= set(groups):
-        raise InputError(f"{where}: must be tables among {', '.join(groups)}")
-    for phase in ("decode", "prefill"):
-        if not any(name.startswith(phase) for name in value):
-            raise InputError(f"{where}: none of {phase}; write the file with slicewise calibrate")
+    if not isinstance(value, dict) or set(value) != set(GROUPS):
+        raise InputError(f"{where}: must be tables {', '.join(GROUPS)}; write the file with slicewise calibrate")
     return MappingProxyType({name: _error(each, f"{where}.{name}") for name, each in value.items()})
 
 
 def _error(value: object, where: str) -> Error:
-    keys = ("rows", "median", "low", "high")
+    keys = ("rows", "models", "median", "low", "high")
     if not isinstance(value, dict) or set(value) != set(keys):
         raise InputError(f"{where}: must have {', '.join(keys)}")
     low, high = (_number(value[key], f"{where}.{key}") for key in ("low", "high"))
     if not low <= 1 <= high:
         raise InputError(f"{where}: low must be at most 1 and high at least 1, and they are {low:g} and {high:g}")
-    rows = _number(value["rows"], f"{where}.rows", least=0.0)
-    return Error(n_rows=int(rows), median=_number(value["median"], f"{where}.median", least=0.0), low=low, high=high)
+    rows, models = (int(_number(value[key], f"{where}.{key}", least=0.0)) for key in ("rows", "models"))
+    return Error(
+        n_rows=rows, n_models=models, median=_number(value["median"], f"{where}.median", least=0.0), low=low, high=high
+    )

@@ -105,7 +105,7 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
         "--memory-fraction", "--gpu-memory-utilization", "--mem-fraction-static", "memory_fraction", metavar="SHARE",
         help="Share of HBM to use, as the engine's.  [default: 0.95]",
     ),
-    "mfu": _option("--mfu", metavar="SHARE", help="FLOPs utilisation in prefill.  [default: 0.4]"),
+    "mfu": _option("--mfu", metavar="SHARE", help="FLOPs utilisation in prefill.  [default: expected; bounds: 0.4]"),
     "ici": _option(
         "--ici", metavar="WORD", help=f"{_words('ici')}: as wired, the book's rings, no network."
     ),

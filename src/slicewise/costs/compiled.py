@@ -64,13 +64,13 @@ def matmul_core_s(
     weight_element_cycles: Real,
     n_chips: Real,
     devices_per_chip: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
     """Core's work of all matrices; never below their FLOPs at peak. [s]"""
     elements = weight_elements_read / (n_chips * devices_per_chip)
-    fixed = n_layers * MATMULS_PER_LAYER * compiled.operation_cycles
+    fixed = n_blocks * MATMULS_PER_LAYER * compiled.operation_cycles
     return np.maximum(matmul_s, (elements * weight_element_cycles + fixed) / clock_hz)
 
 
@@ -121,13 +121,13 @@ def softmax_core_s(
     score_cycles: Real,
     n_chips: Real,
     devices_per_chip: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
     """Core's work of the softmax and its scales, while matrices are fetched. [s]"""
     scores = attention_scores / (n_chips * devices_per_chip)
-    return (scores * score_cycles + n_layers * compiled.softmax_cycles) / clock_hz
+    return (scores * score_cycles + n_blocks * compiled.softmax_cycles) / clock_hz
 
 
 def write_core_s(
@@ -135,7 +135,7 @@ def write_core_s(
     n_kv_heads: Real,
     n_chips: Real,
     devices_per_chip: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
@@ -144,19 +144,19 @@ def write_core_s(
     Neglects: replicas of the cache, which are written, too.
     """
     rows = batch * n_kv_heads / (n_chips * devices_per_chip)
-    return n_layers * (compiled.write_cycles + rows * compiled.row_cycles) / clock_hz
+    return n_blocks * (compiled.write_cycles + rows * compiled.row_cycles) / clock_hz
 
 
 def layer_core_s(
     all_gather_bytes: Real,
     activation_bytes_per_element: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
     """Core's work of norms, residuals and rotary embedding: each chip has all rows of its group, whole. [s]"""
     elements = all_gather_bytes / activation_bytes_per_element
-    return n_layers * (compiled.layer_cycles + elements * compiled.activation_cycles) / clock_hz
+    return n_blocks * (compiled.layer_cycles + elements * compiled.activation_cycles) / clock_hz
 
 
 def small_core_s(softmax_core_s: Real, write_core_s: Real, layer_core_s: Real) -> Real:
@@ -167,12 +167,12 @@ def small_core_s(softmax_core_s: Real, write_core_s: Real, layer_core_s: Real) -
 def fetched_share(
     param_load_s: Real,
     hbm_bytes_per_s: Real,
-    n_layers: Real,
+    n_blocks: Real,
     devices_per_chip: Real,
     compiled: CompiledOperations,
 ) -> Real:
     """Share of a layer's matrices that is fetched ahead, as far as vector memory has room; matmuls read the rest. []"""
-    layer_bytes = param_load_s * hbm_bytes_per_s / (n_layers * devices_per_chip)
+    layer_bytes = param_load_s * hbm_bytes_per_s / (n_blocks * devices_per_chip)
     return np.minimum(1, compiled.fetched_bytes / layer_bytes)
 
 
@@ -188,6 +188,12 @@ def fetched_weights_s(
     return np.maximum(fetched_share * param_load_s, fetched_share * matmul_core_s + small_core_s + ici_s)
 
 
-def step_expected_s(expected_attention_s: Real, streamed_weights_s: Real, fetched_weights_s: Real) -> Real:
-    """A decode step as its compiler expects it: the cache, matrices that are streamed, and all that overlaps. [s]"""
-    return expected_attention_s + streamed_weights_s + fetched_weights_s
+def step_expected_s(
+    expected_attention_s: Real,
+    streamed_weights_s: Real,
+    fetched_weights_s: Real,
+    step_ratio: Real,
+    step_overlapped_s: Real,
+) -> Real:
+    """A decode step as its compiler expects it, times what was measured of its like; never below the bound. [s]"""
+    return np.maximum((expected_attention_s + streamed_weights_s + fetched_weights_s) * step_ratio, step_overlapped_s)

@@ -34,7 +34,7 @@ def prefill_matmul_core_s(
     flops_per_s: Real,
     n_chips: Real,
     devices_per_chip: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
     prompts_in_flight: Real,
@@ -47,7 +47,7 @@ def prefill_matmul_core_s(
         flops_per_s,
         n_chips,
         devices_per_chip,
-        n_layers / prompts_in_flight,
+        n_blocks / prompts_in_flight,
         compiled,
         clock_hz,
     )
@@ -56,14 +56,14 @@ def prefill_matmul_core_s(
 def prefill_small_core_s(
     prefill_all_gather_bytes: Real,
     activation_bytes_per_element: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
     prompts_in_flight: Real,
 ) -> Real:
     """Time of the slice that norms, residuals, rotary embedding and writing the cache of a prompt take. [s]"""
     return plain_small_core_s(
-        prefill_all_gather_bytes, activation_bytes_per_element, n_layers / prompts_in_flight, compiled, clock_hz
+        prefill_all_gather_bytes, activation_bytes_per_element, n_blocks / prompts_in_flight, compiled, clock_hz
     )
 
 
@@ -73,8 +73,16 @@ def prefill_expected_s(
     prefill_attention_core_s: Real,
     prefill_small_core_s: Real,
     prefill_busy_ici_s: Real,
+    prefill_ratio: Real,
+    prefill_bound_s: Real,
 ) -> Real:
-    """Prefill as the compiler expects it, a prompt's share of the slice's time. [s]"""
+    """Prefill as the compiler expects it, a prompt's share of the slice's time, times what was measured. [s]"""
     return plain_expected_s(
-        prefill_param_load_s, prefill_matmul_core_s, prefill_attention_core_s, prefill_small_core_s, prefill_busy_ici_s
+        prefill_param_load_s,
+        prefill_matmul_core_s,
+        prefill_attention_core_s,
+        prefill_small_core_s,
+        prefill_busy_ici_s,
+        prefill_ratio,
+        prefill_bound_s,
     )

@@ -43,13 +43,13 @@ def prefill_matmul_core_s(
     flops_per_s: Real,
     n_chips: Real,
     devices_per_chip: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
     """Core's work of all matrices over the prompt; never below their FLOPs at peak. [s]"""
     elements = prefill_weight_elements_read / (n_chips * devices_per_chip)
-    fixed = n_layers * MATMULS_PER_LAYER * compiled.operation_cycles
+    fixed = n_blocks * MATMULS_PER_LAYER * compiled.operation_cycles
     return np.maximum(
         prefill_matmul_flops / (n_chips * flops_per_s), (elements * prefill_weight_element_cycles + fixed) / clock_hz
     )
@@ -74,13 +74,13 @@ def prefill_attention_core_s(
 def prefill_small_core_s(
     prefill_all_gather_bytes: Real,
     activation_bytes_per_element: Real,
-    n_layers: Real,
+    n_blocks: Real,
     compiled: CompiledOperations,
     clock_hz: Real,
 ) -> Real:
     """Core's work of norms, residuals, rotary embedding and writing the cache: each chip has all tokens, whole. [s]"""
     elements = prefill_all_gather_bytes / activation_bytes_per_element
-    return n_layers * elements * compiled.prefill_activation_cycles / clock_hz
+    return n_blocks * elements * compiled.prefill_activation_cycles / clock_hz
 
 
 def prefill_expected_s(
@@ -89,7 +89,9 @@ def prefill_expected_s(
     prefill_attention_core_s: Real,
     prefill_small_core_s: Real,
     prefill_ici_s: Real,
+    prefill_ratio: Real,
+    prefill_bound_s: Real,
 ) -> Real:
-    """Prefill as the compiler expects it: the weights, or all that goes on beside them. [s]"""
+    """Prefill as the compiler expects it, times what was measured of its like; never below the bound. [s]"""
     core = prefill_matmul_core_s + prefill_attention_core_s + prefill_small_core_s
-    return np.maximum(param_load_s, core + prefill_ici_s)
+    return np.maximum(np.maximum(param_load_s, core + prefill_ici_s) * prefill_ratio, prefill_bound_s)

@@ -11,14 +11,14 @@ from slicewise.costs.real import Real
 def tokens_s(
     step_batch: Real,
     batch_groups: Real,
-    n_layers: Real,
+    n_blocks: Real,
     d_model: Real,
     activation_bytes_per_element: Real,
     token_passes: Real,
     hbm_bytes_per_s: Real,
 ) -> Real:
     """What each sequence of a group costs in every layer, told in passes of its activations through HBM. [s]"""
-    passed_bytes = step_batch / batch_groups * n_layers * d_model * activation_bytes_per_element
+    passed_bytes = step_batch / batch_groups * n_blocks * d_model * activation_bytes_per_element
     return passed_bytes * token_passes / hbm_bytes_per_s
 
 
@@ -34,7 +34,7 @@ def expected_prefill_ici_s(prefill_busy_ici_s: Real, network_efficiency: Real) -
 
 def prefill_tokens_s(
     prompt_tokens: Real,
-    n_layers: Real,
+    n_blocks: Real,
     d_model: Real,
     activation_bytes_per_element: Real,
     prefill_token_passes: Real,
@@ -42,18 +42,10 @@ def prefill_tokens_s(
     prompts_in_flight: Real,
 ) -> Real:
     """What each prompt token costs in every layer, other prompts beside it: passes of activations through HBM. [s]"""
-    passed_bytes = prompt_tokens * n_layers * d_model * activation_bytes_per_element
+    passed_bytes = prompt_tokens * n_blocks * d_model * activation_bytes_per_element
     return passed_bytes * prefill_token_passes / (hbm_bytes_per_s * prompts_in_flight)
 
 
-def prefill_expected_s(
-    expected_prefill_flops_s: Real,
-    expected_prefill_param_load_s: Real,
-    expected_prefill_ici_s: Real,
-    overhead_s: Real,
-    prompts_in_flight: Real,
-    prefill_tokens_s: Real,
-) -> Real:
-    """Prefill of one prompt as an engine is expected to run it, a prompt's share of the slice's time. [s]"""
-    waits_s = expected_prefill_ici_s + overhead_s / prompts_in_flight + prefill_tokens_s
-    return expected_prefill_flops_s + expected_prefill_param_load_s + waits_s
+def prefill_overhead_s(overhead_s: Real, prompts_in_flight: Real) -> Real:
+    """Launches, norms and waiting of a prompt, others beside it. [s]"""
+    return overhead_s / prompts_in_flight

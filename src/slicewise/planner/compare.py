@@ -13,8 +13,9 @@ from slicewise.costs import money
 from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.deployment import peak_rate
+from slicewise.planner.flags import truth
 from slicewise.planner.plan import Plan, plan
-from slicewise.planner.question import Flags, dtypes, known_words, listed, prices_of
+from slicewise.planner.question import Flags, dtypes, efficiencies, known_words, listed, prices_of
 from slicewise.planner.record import record
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model
@@ -118,13 +119,41 @@ def compare(names: Sequence[str], *, model: str | Path | Model | None = None, **
         raise InputError(
             "nothing to compare; give two or more chips or slices, such as: slicewise compare v5e v5p h100"
         )
-    return Comparison(rows=tuple(_row(name, model, flags) for name in wanted))
+    asked = [_chip_of(name).name for name in wanted]
+    measured = efficiencies(flags.get("efficiency"), asked, is_book=truth(flags.get("book"), "--book"))
+    prices_of(flags.get("price"), asked)
+    rows = []
+    for name, chip_name in zip(wanted, asked, strict=True):
+        # Each row takes what was said of its own chip.
+        own: Flags = {**flags, "price": _own_prices(flags.get("price"), chip_name)}
+        if not any(chip_name in fit.chips for fit in measured):
+            own["efficiency"] = None
+        rows.append(_row(name, model, own))
+    return Comparison(rows=tuple(rows))
+
+
+def _chip_of(name: str) -> Chip:
+    """The chip of a row that is named by its chip or by a slice."""
+    return load_slice(name).chip if _is_slice(name) else find_chip(name)
+
+
+def _is_slice(name: str) -> bool:
+    return ":" in name or ("-" in name and not _is_chip(name))
+
+
+def _own_prices(words: object, chip_name: str) -> list[str]:
+    """The prices that hold for a chip: its own, or those of every chip."""
+    found = []
+    for word in map(str, listed(words)):
+        name, has_chip, _ = word.rpartition("=")
+        if not has_chip or find_chip(name).name == chip_name:
+            found.append(word)
+    return found
 
 
 def _row(name: str, model: str | Path | Model | None, flags: Flags) -> Compared:
     compute = (dtypes(flags.get("compute"), "--compute") or ["bf16"])[0]
-    is_slice = ":" in name or ("-" in name and not _is_chip(name))
-    chip = load_slice(name).chip if is_slice else find_chip(name)
+    is_slice, chip = _is_slice(name), _chip_of(name)
     rate = peak_rate(chip, compute)
     price = prices_of(flags.get("price"), [chip.name]).get(chip.name)
     inputs = {

@@ -15,11 +15,11 @@ from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
 from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
-from slicewise.planner.expectation import Expectation, compiled, fitted
+from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
 from slicewise.spec.chip import Chip, Price
-from slicewise.spec.efficiency import Efficiency
+from slicewise.spec.efficiency import Efficiency, Scale
 from slicewise.spec.layout import KvLayout, kv_layout, sub_axes
 from slicewise.spec.model import Model
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT, Precision
@@ -86,7 +86,7 @@ class Deployment:
     requests_per_s: float | None = None
     ranks: Ranks | None = None
     engine: Engine | None = None
-    efficiencies: tuple[Efficiency, ...] = ()
+    efficiencies: tuple[Efficiency | Scale, ...] = ()
     mfu_is_given: bool = False
     stage: int | None = None
 
@@ -133,6 +133,7 @@ class Deployment:
             has_ranks=self.ranks is not None,
             gathers=self.ranks is None or self.ranks.tp > 1,
             is_compiled="compiled" in self.expectation.inputs,
+            mfu_is_given=self.mfu_is_given,
             has_experts=self.model.n_experts > 0,
             spreads_experts=self.model.n_experts > 0 and self.ranks is not None and self.ranks.ep > 1,
             gathers_experts=self.model.n_experts > 0
@@ -143,18 +144,17 @@ class Deployment:
 
     @cached_property
     def expectation(self) -> Expectation:
-        """What expected times rest on: the user's figures, else a compiler's, else published measurements."""
-        chip, together = self.slice.chip, self.ranks.tp if self.ranks else self.slice.n_chips
-        own = any(chip.name in fit.chips for fit in self.efficiencies)
-        found = None if own else compiled(chip, together, self.precision, is_plain=is_plain(self.model))
-        return found or fitted(
-            chip,
-            together,
-            self.precision.compute,
+        """What expected times rest on."""
+        served = Served(
+            chip=self.slice.chip,
+            n_chips=self.ranks.tp if self.ranks else self.slice.n_chips,
+            n_stages=self.ranks.pp if self.ranks else 1,
+            precision=self.precision,
             is_plain=is_plain(self.model) or self.model.reduces_once,
-            given=self.efficiencies,
+            engine=self.engine.name if self.engine else "",
             mfu=self.mfu if self.mfu_is_given else None,
         )
+        return expectation(served, self.efficiencies)
 
     @cached_property
     def graph(self) -> Graph:
@@ -277,16 +277,28 @@ class Deployment:
         return found
 
     @cached_property
-    def timed(self) -> Deployment:
-        """The deployment whose times are told: the slowest pipeline stage sets the pace of all.
+    def _stages(self) -> tuple[Deployment, ...]:
+        """The pipeline stages, where there are several and none is looked at alone."""
+        if len(self.holdings) == 1 or self.stage is not None or self.ranks is None:
+            return ()
+        return tuple(self.with_(stage=stage) for stage in range(len(self.holdings)))
+
+    @cached_property
+    def _slowest(self) -> dict[str, Deployment]:
+        return {}
+
+    def paced_by(self, name: str) -> Deployment:
+        """The pipeline stage that sets the pace of all by a step's time: by its own, or of other times by `step_s`.
 
         It is the slowest with one sequence a group: another may be at large batches, by a little.
         """
-        if len(self.holdings) == 1 or self.stage is not None or self.ranks is None:
+        if not self._stages or self.ranks is None:
             return self
-        stages = [self.with_(stage=stage) for stage in range(len(self.holdings))]
-        lone = float(self.ranks.pp * self.ranks.dp)
-        return max(stages, key=lambda stage: float(stage.value("step_s", batch=lone)))
+        by = name if name.startswith("step_") and name.endswith("_s") else "step_s"
+        if by not in self._slowest:
+            lone = float(self.ranks.pp * self.ranks.dp)
+            self._slowest[by] = max(self._stages, key=lambda stage: float(stage.value(by, batch=lone)))
+        return self._slowest[by]
 
     def _is_time(self, name: str) -> bool:
         formula = self.graph.formulas.get(name)
@@ -294,11 +306,15 @@ class Deployment:
 
     def evaluate(self, names: Iterable[str], **given: Any) -> Values:
         """Compute quantities at a batch, or over arrays of batches and contexts."""
-        if self.timed is not self:
-            asked = list(names)
-            paced = self.timed.evaluate([name for name in asked if self._is_time(name)], **given)
-            return {**self._evaluate([name for name in asked if name not in paced], **given), **paced}
-        return self._evaluate(names, **given)
+        if not self._stages:
+            return self._evaluate(names, **given)
+        by_stage: dict[int | None, list[str]] = {}
+        for name in names:
+            by_stage.setdefault(self.paced_by(name).stage if self._is_time(name) else None, []).append(name)
+        found: Values = {}
+        for stage, asked in by_stage.items():
+            found |= (self if stage is None else self._stages[stage])._evaluate(asked, **given)
+        return found
 
     def _evaluate(self, names: Iterable[str], **given: Any) -> Values:
         # Most calls vary the batch alone: what does not depend on it is computed once.
@@ -331,8 +347,8 @@ class Deployment:
             UnknownNameError: no such quantity.
             UnknownFactError: it rests on a fact that is not known, such as a price.
         """
-        if self.timed is not self and self._is_time(name):
-            return self.timed.explain(name, origins, **given)
+        if self._stages and self._is_time(name):
+            return self.paced_by(name).explain(name, origins, **given)
         try:
             return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
         except UnknownFactError as error:

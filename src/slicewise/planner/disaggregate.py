@@ -18,7 +18,7 @@ from slicewise.planner.feasible import Verdict
 from slicewise.planner.figures import Figures, as_dict, figures, shows_expected, times_of
 from slicewise.planner.knee import largest_batch
 from slicewise.planner.prefill import Prefill, prefill_of, utilisation
-from slicewise.planner.question import Flags, ask
+from slicewise.planner.question import Flags, ask, chosen_by
 from slicewise.planner.record import record
 from slicewise.planner.search import round_of, search
 from slicewise.planner.slices import default_deployment
@@ -118,7 +118,8 @@ def disaggregate(
 ) -> Disaggregation:
     """Prefill and decode servers for a workload, from one consistent batch and step.
 
-    Without `batch`, the most sequences that fit and meet the TPOT limit.
+    Without `batch`, the most sequences that fit and meet the TPOT limit. Servers are counted by what is expected,
+    unless a view, a FLOPs utilisation or the book's conventions are given.
 
     Args:
         model: as for `plan`.
@@ -128,7 +129,7 @@ def disaggregate(
     Raises:
         InputError: a word is off.
     """
-    question = ask(model, flags)
+    question = ask(model, flags if flags.get("mfu") is not None else chosen_by(flags))
     decode = default_deployment(question)
     prompt = decode if prefill_slice is None else question.deployment(load_slice(prefill_slice))
     limits = question.limits
@@ -277,11 +278,11 @@ def _split(  # noqa: PLR0911 - one return for each reason
     if limits.tpot_s is not None or limits.ttft_s is not None:
         return False, f"no: sharing meets the limits, {show(shared, 's', 4)} a token, with no hand-off to wait for"
     if shared < PAYS * alone:
-        return False, f"no: sharing the chips lets a token wait only {shared / alone - 1:.1%} longer"
+        return False, f"no: sharing the chips makes a token take only {shared / alone - 1:.1%} longer"
     if handoff_s is not None and handoff_s > prefill_s:
         return False, f"no: the hand-off of {show(handoff_s, 's', 3)} takes longer than prefill itself"
     return True, (
-        f"yes: sharing the chips lets a token wait {show(shared, 's', 4)} on average, as prefills run in between,"
+        f"yes: sharing the chips makes a token take {show(shared, 's', 4)} on average, as prefills run in between,"
         f" against {show(alone, 's', 4)} on a decode server{same}; {cost}"
     )
 

@@ -1,7 +1,8 @@
-"""What is expected of a deployment beside the bound: figures of an engine, their origins, and how far to trust them."""
+"""What is expected of a deployment beside the bound: figures and their origins, and how far to trust them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +11,19 @@ from slicewise.catalog.efficiency_compiled import compiled_inputs
 from slicewise.catalog.load import sources
 from slicewise.derive import Origins
 from slicewise.spec.chip import Chip
-from slicewise.spec.efficiency import Efficiency, Error
+from slicewise.spec.efficiency import LARGE, Efficiency, Error, Scale, group_of
 from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
 from slicewise.units import BITS_PER_BYTE
 
-_BITS = (8, 16)
+_NARROW, _WIDE = 8, 16
+_LATENCY = "on more than the {} chips that were measured at most"
+_STAGES = "in pipeline stages, which were not measured"
+_KINDS = "of a model whose layers are not all plain attention and an MLP, as measured ones are"
+_AT = {"decode": 1, "decode_large": LARGE, "prefill": 1}
+"""A batch of each error's group."""
+_RATIO = {"decode": "step", "decode_large": "large_step", "prefill": "prefill"}
+_RANGE = "end of the range that holds 8 of 10 measurements"
+_NO_PREFILL = "no prefill of a TPU is known: how far prefill of GPUs and engines lies apart"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +35,10 @@ class Expectation:
         origins: their words and document.
         engine: whose times they are, with its version.
         is_calibrated: the chip itself was measured.
-        decode: error of decode steps on as many chips.
+        decode: error of decode steps on as many chips, at batches below 64.
+        decode_large: the same from batch 64 on.
         prefill: error of prefill on as many chips.
-        basis: all that in a sentence.
+        basis: all that in a sentence or two.
     """
 
     inputs: dict[str, Any]
@@ -36,32 +46,55 @@ class Expectation:
     engine: str
     is_calibrated: bool
     decode: Error
+    decode_large: Error
     prefill: Error
     basis: str
 
 
-def fitted(
-    chip: Chip,
-    n_chips: int,
-    compute: str,
-    *,
-    is_plain: bool,
-    given: tuple[Efficiency, ...] = (),
-    mfu: float | None = None,
-) -> Expectation:
-    """The expectation of figures that are fitted to measurements.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What of a deployment decides what is expected of it.
+
+    Attributes:
+        chip: the chip.
+        n_chips: chips that work together on a layer.
+        n_stages: pipeline stages.
+        precision: the dtypes.
+        is_plain: the model is of plain attention and MLPs, as those that were measured.
+        engine: the engine whose rules are spoken; "" for none.
+        mfu: FLOPs utilisation in prefill that wins over what is expected; None where none was given.
+    """
+
+    chip: Chip
+    n_chips: int
+    precision: Precision
+    is_plain: bool
+    n_stages: int = 1
+    engine: str = ""
+    mfu: float | None = None
+
+
+def expectation(served: Served, given: Sequence[Efficiency | Scale] = ()) -> Expectation:
+    """The expectation of a deployment: the user's figures, else a compiler's, else published measurements.
 
     Args:
-        chip: the chip.
-        n_chips: chips that work together.
-        compute: dtype of the matmuls.
-        is_plain: whether the model is of plain attention and MLPs, as those that were measured.
+        served: the deployment.
         given: fits of the user's own file.
-        mfu: FLOPs utilisation in prefill that wins over the fitted one; None where none was given.
     """
+    own = [fit for fit in given if served.chip.name in fit.chips]
+    if any(isinstance(fit, Efficiency) for fit in own):
+        return _fitted(served, own)
+    scale = next((fit for fit in own if isinstance(fit, Scale)), None)
+    return _compiled(served, scale) or _fitted(served)
+
+
+def _fitted(served: Served, given: Sequence[Efficiency | Scale] = ()) -> Expectation:
+    """The expectation of figures that are fitted to measurements."""
+    chip, n_chips = served.chip, served.n_chips
     fit = efficiency_of(chip, given)
-    strange = _strange(fit, n_chips, is_plain=is_plain)
-    decode, prefill = (_error(fit, phase, n_chips, is_like=not strange) for phase in ("decode", "prefill"))
+    strange = _strange(fit, served)
+    errors = _errors_of(fit, n_chips, is_like=not strange)
+    words, document = fit_words(fit), "; ".join(map(_source, fit.sources))
     inputs = {
         "weight_read_efficiency": fit.weight_read_efficiency,
         "kv_read_efficiency": fit.kv_read_efficiency,
@@ -70,108 +103,80 @@ def fitted(
         "layer_s": fit.layer_s,
         "sync_s": fit.sync_s if n_chips > 1 else 0.0,
         "token_passes": fit.token_passes,
-        "prefill_efficiency": mfu or _prefill_efficiency(fit, compute),
+        "prefill_efficiency": served.mfu or _prefill_efficiency(fit, served.precision.compute),
         "prefill_token_passes": fit.prefill_token_passes,
-        **ratios(decode, prefill),
     }
-    words, document = fit_words(fit), "; ".join(_source(key) for key in fit.sources)
     origins = dict.fromkeys(inputs, (words, document))
     if n_chips == 1:
         origins["sync_s"] = ("a chip waits for no other", "")
-    if mfu:
+    if served.mfu:
         origins["prefill_efficiency"] = ("given by --mfu", "")
-    origins |= {f"step_{end}_ratio": (f"{ERROR_WORDS} of {decode.n_rows} steps", document) for end in ("low", "high")}
-    origins |= {
-        f"prefill_{end}_ratio": (f"{ERROR_WORDS} of {prefill.n_rows} prefills", document) for end in ("low", "high")
-    }
     return Expectation(
-        inputs=inputs,
-        origins=origins,
+        inputs={**inputs, **_ratios(errors)},
+        origins={**origins, **_range_origins(errors, document)},
         engine=fit.engine,
         is_calibrated=fit.is_calibrated,
-        decode=decode,
-        prefill=prefill,
-        basis=_basis(fit, chip, decode, prefill, strange),
+        **errors,
+        basis=" ".join(filter(None, (_basis(fit, served, errors), _carried(strange), _other_engine(served)))),
     )
 
 
-_NO_PREFILL = "no prefill of a TPU is known: how far prefill of GPUs and engines lies apart"
-
-
-def compiled(chip: Chip, n_chips: int, precision: Precision, *, is_plain: bool) -> Expectation | None:
+def _compiled(served: Served, scale: Scale | None) -> Expectation | None:
     """The expectation of a TPU compiler's table of operations; None where the chip has none.
 
-    Nothing in it is fitted to measurements, which tell its range alone.
-
-    Args:
-        chip: the chip.
-        n_chips: chips that work together.
-        precision: the dtypes.
-        is_plain: whether the model is of plain attention and MLPs, as those that were measured.
+    Nothing in it is fitted to measurements but for a user's own scale.
     """
-    found = compiled_inputs(chip, precision)
+    chip = served.chip
+    found = compiled_inputs(chip, served.precision)
     if found is None:
         return None
-    steps, widest = tpu_errors(chip.name), tpu_errors("")
-    is_like = steps.is_calibrated and is_plain
-    decode = (steps if is_like else widest).error
+    steps, versions = tpu_errors(chip.name), found["compiled"].versions
+    is_like = served.is_plain and served.n_chips <= steps.most_chips and served.n_stages == 1 and steps.is_calibrated
+    decode = (steps if is_like else tpu_errors("")).error
     # No prefill of a known length was measured on a TPU.
-    prefill = replace(shipped(PRIOR)[0].error("prefill", n_chips), n_rows=0)
-    table, document = f"cycles of operations as {found['compiled'].versions} gives them", str(sources()["xla-cycles"])
-    told = f"over {steps.error.n_rows} measurements, {steps.engine}"
+    unknown = replace(shipped(PRIOR)[0].errors[group_of("prefill", served.n_chips, 1)], n_rows=0, n_models=0)
+    errors = {"decode": decode, "decode_large": decode, "prefill": unknown}
+    if scale:
+        errors = {name: scale.errors[group_of(name.partition("_")[0], served.n_chips, at)] for name, at in _AT.items()}
+    table = f"cycles of operations as {versions} gives them", str(sources()["xla-cycles"])
+    ratio = (f"measured over expected, of {scale.engine}" if scale else "nothing is fitted to measurements", "")
+    document = "; ".join(map(_source, scale.sources if scale else steps.sources))
+    given = {"step_ratio": scale.step_ratio if scale else 1.0, "prefill_ratio": scale.prefill_ratio if scale else 1.0}
     origins = {
-        "compiled": (table, document),
+        "compiled": table,
         "clock_hz": chip.provenance["clock_hz"].origin,
         "devices_per_chip": ("devices that programs see in a chip", ""),
-        **dict.fromkeys(ratios(decode, prefill), (f"{RANGE_WORDS} {told}", "; ".join(map(_source, steps.sources)))),
-        **dict.fromkeys(("prefill_low_ratio", "prefill_high_ratio"), (_NO_PREFILL, "")),
+        **dict.fromkeys(given, ratio),
+        **_range_origins(errors, document),
     }
+    if not scale:
+        origins |= dict.fromkeys(("prefill_low_ratio", "prefill_high_ratio"), (_NO_PREFILL, ""))
     return Expectation(
-        inputs={**found, **ratios(decode, prefill)},
+        inputs={**found, **given, **_ratios(errors)},
         origins=origins,
-        engine=f"XLA:TPU ({found['compiled'].versions})",
-        is_calibrated=steps.is_calibrated,
-        decode=decode,
-        prefill=prefill,
-        basis=_compiled_basis(chip, steps, found["compiled"].versions, is_plain=is_plain),
+        engine=scale.engine if scale else f"XLA:TPU ({versions})",
+        is_calibrated=steps.is_calibrated or scale is not None,
+        **errors,
+        basis=_compiled_basis(served, steps, versions, scale, is_like=is_like),
     )
 
 
-def _compiled_basis(chip: Chip, steps: TpuErrors, versions: str, *, is_plain: bool) -> str:
-    made = (
-        f"Expected times come from the cycles that the TPU's compiler ({versions}) expects of each operation, and the"
-        " formulas of collectives; nothing is fitted to measurements, and no prefill was measured."
-    )
-    error, off = steps.error, f"{steps.error.median:.0%}"
-    if not steps.is_calibrated:
-        return (
-            f"{made} {chip.name} is not calibrated: its range is that of {error.n_rows} rows of servers on other"
-            f" generations ({steps.engine}), {off} off in the median with prefills mixed in."
-        )
-    told = (
-        f"{made} {error.n_rows} measured steps ({steps.engine} on {chip.name}) are {off} off in the median; 8 of 10"
-        " lie in the range."
-    )
-    return told if is_plain else f"{told} They are of plain attention and MLPs: this model's range is a wider one."
-
-
-RANGE_WORDS = "end of the range that holds 8 of 10 measured times over expected ones,"
-ERROR_WORDS = "end of the range that held 8 of 10 measurements of models that the fit never saw,"
-
-
-def ratios(decode: Error, prefill: Error) -> dict[str, float]:
+def _ratios(errors: Mapping[str, Error]) -> dict[str, float]:
     """The ends of the ranges as shares of what is expected."""
+    return {f"{_RATIO[name]}_{end}_ratio": getattr(errors[name], end) for name in _RATIO for end in ("low", "high")}
+
+
+def _range_origins(errors: Mapping[str, Error], document: str) -> dict[str, tuple[str, str]]:
     return {
-        "step_low_ratio": decode.low,
-        "step_high_ratio": decode.high,
-        "prefill_low_ratio": prefill.low,
-        "prefill_high_ratio": prefill.high,
+        f"{_RATIO[name]}_{end}_ratio": (f"{_RANGE}, of {_counted(errors[name].n_rows, 'row')}", document)
+        for name in _RATIO
+        for end in ("low", "high")
     }
 
 
 def _prefill_efficiency(fit: Efficiency, compute: str) -> float:
     """The share in prefill of operands as wide as the compute dtype's; of the other width where that is not known."""
-    bits = 8 if BYTES_PER_ELEMENT[compute] * BITS_PER_BYTE <= _BITS[0] else 16
+    bits = _NARROW if BYTES_PER_ELEMENT[compute] * BITS_PER_BYTE <= _NARROW else _WIDE
     return fit.prefill_efficiency.get(bits) or next(iter(fit.prefill_efficiency.values()))
 
 
@@ -182,38 +187,86 @@ def fit_words(fit: Efficiency) -> str:
     return f"{where}fitted to {rows:,} measurements of {fit.engine} on {', '.join(fit.chips)} ({fit.measured})"
 
 
-def _strange(fit: Efficiency, n_chips: int, *, is_plain: bool) -> str:
+def _strange(fit: Efficiency, served: Served) -> str:
     """How a deployment differs from all that was measured, in words; "" where it does not."""
-    found = []
-    if n_chips > fit.most_chips:
-        found.append(f"on more than the {fit.most_chips} chips that were measured at most")
-    if not is_plain:
-        found.append("of a model whose layers are not all plain attention and an MLP, as measured ones are")
-    return " and ".join(found)
+    found = {
+        _LATENCY.format(fit.most_chips): served.n_chips > fit.most_chips,
+        _STAGES: served.n_stages > 1,
+        _KINDS: not served.is_plain,
+    }
+    return " and ".join(words for words, is_so in found.items() if is_so)
 
 
-def _error(fit: Efficiency, phase: str, n_chips: int, *, is_like: bool) -> Error:
-    """The error of a phase; where a deployment is not like what was measured, the range of a chip that nobody did."""
-    own = fit.error(phase, n_chips)
+def _errors_of(fit: Efficiency, n_chips: int, *, is_like: bool) -> dict[str, Error]:
+    """The errors of decode and prefill; where a deployment is not like what was measured, at least the wide ones."""
+    groups = {name: group_of(name.partition("_")[0], n_chips, batch) for name, batch in _AT.items()}
+    wide = shipped(PRIOR)[0].errors
+    own = {name: fit.errors[group] for name, group in groups.items()}
     if is_like:
         return own
-    wide = shipped(PRIOR)[0].error(phase, n_chips)
-    return replace(own, low=min(own.low, wide.low), high=max(own.high, wide.high))
+    return {
+        name: replace(error, low=min(error.low, wide[groups[name]].low), high=max(error.high, wide[groups[name]].high))
+        for name, error in own.items()
+    }
 
 
-def _basis(fit: Efficiency, chip: Chip, decode: Error, prefill: Error, strange: str) -> str:
+def _basis(fit: Efficiency, served: Served, errors: Mapping[str, Error]) -> str:
     chips = ", ".join(fit.chips)
     if not fit.is_calibrated:
         return (
-            f"{chip.name} is not calibrated: no measurements of it are known here. Expected times are what {chips} have"
-            f" in common ({fit.engine}), and the range is how far chips and engines lie apart."
+            f"{served.chip.name} is not calibrated: no fixed-batch measurements of several models on it are known."
+            f" Expected times are what {chips} have in common ({fit.engine}), and the range is how far chips and"
+            " engines lie apart."
         )
-    told = (
-        f"Expected times are those of {fit.engine} on {chips}: {decode.n_rows:,} measured steps and"
-        f" {prefill.n_rows:,} prefills of {len(fit.models)} models, {decode.median:.0%} and {prefill.median:.0%} off in"
-        " the median for a model that the fit never saw; the range held 8 of 10."
+    if fit.is_own:
+        rows = sum(error.n_rows for error in fit.errors.values())
+        return (
+            f"Expected times are those of {fit.engine} on {chips}, fitted to {_counted(rows, 'measurement')} of your"
+            f" own ({', '.join(fit.sources)}); where you measured little, the range is at least the shipped one."
+        )
+    small, large, prefill = (errors[name] for name in _AT)
+    steps, models = small.n_rows + large.n_rows, max(small.n_models, large.n_models)
+    return (
+        f"Expected times are those of {fit.engine} on {chips}: {_counted(steps, 'measured step')} of"
+        f" {_counted(models, 'model')} and {_counted(prefill.n_rows, 'prefill')}. Of models that the fit never saw, on"
+        f" all measured GPUs, steps are {small.median:.0%} off in the median below batch 64 and {large.median:.0%} from"
+        f" there on, prefill {prefill.median:.0%}; the range held 8 of 10."
     )
-    return f"{told} This is a plan {strange}: the range is that of a chip that nobody measured." if strange else told
+
+
+def _carried(strange: str) -> str:
+    return f"This is a plan {strange}: its range is that of a chip that nobody measured." if strange else ""
+
+
+def _other_engine(served: Served) -> str:
+    return f"What {served.engine} itself would take was not measured." if served.engine else ""
+
+
+def _compiled_basis(served: Served, steps: TpuErrors, versions: str, scale: Scale | None, *, is_like: bool) -> str:
+    made = (
+        f"Expected times come from the cycles that the TPU's compiler ({versions}) expects of each operation, and the"
+        " formulas of collectives"
+    )
+    if scale:
+        rows = sum(error.n_rows for error in scale.errors.values())
+        return (
+            f"{made}, times what {_counted(rows, 'measurement')} of your own ({', '.join(scale.sources)}) took of that."
+        )
+    error, made = steps.error, f"{made}; nothing is fitted to measurements, and no prefill was measured."
+    servers = tpu_errors("").error
+    wide = (
+        f"the range is that of {servers.n_rows} rows of servers on v6e and TPU7x, prefills mixed in, all of which took"
+        " longer than expected."
+    )
+    if not steps.is_calibrated:
+        return f"{made} {served.chip.name} is not calibrated: {wide}"
+    told = f"{made} {error.n_rows} measured steps of one model ({steps.engine} on {served.chip.name}) are"
+    told = f"{told} {error.median:.0%} off in the median, mostly longer"
+    return f"{told}; the range holds 8 of 10 of them." if is_like else f"{told}. This plan is unlike them: {wide}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _source(key: str) -> str:

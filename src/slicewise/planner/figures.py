@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 
 from slicewise.planner.deployment import Deployment
 
+_FLOORS = ("step_overlapped_s", "prefill_bound_s")
+"""Bounds that an expected time is held to: no parts of it."""
 _ENDS = ("bound", "expected", "low", "high")
 
 
@@ -68,8 +70,10 @@ def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]
 
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
     """What an expected time is made of, by name. [s]"""
-    names = [name for name in deployment.graph.formulas[of].parameters if name.endswith("_s")]
-    return {name: float(value) for name, value in deployment.evaluate(names, batch=batch).items()}
+    names = deployment.graph.formulas[of].parameters
+    terms = [name for name in names if name.endswith("_s") and name not in _FLOORS]
+    ratio = next((deployment.value(name) for name in names if name.endswith("_ratio")), 1.0)
+    return {name: float(value * ratio) for name, value in deployment.evaluate(terms, batch=batch).items()}
 
 
 def as_dict(found: Mapping[str, Figures]) -> dict[str, dict[str, float]]:
@@ -78,5 +82,5 @@ def as_dict(found: Mapping[str, Figures]) -> dict[str, dict[str, float]]:
 
 
 def _bound(deployment: Deployment) -> str:
-    view = deployment.conventions.view
-    return f"step_{'overlapped' if view == 'expected' else view}_s"
+    """The step that no engine undercuts: what hides behind nothing is no bound."""
+    return "step_roofline_s" if deployment.conventions.view == "roofline" else "step_overlapped_s"

@@ -22,6 +22,9 @@ DEFAULT_CHIP = "v5e"
 DEFAULT_ISL = 8192
 DEFAULT_OSL = 512
 DEFAULT_MFU = 0.4
+"""FLOPs utilisation in prefill where views of bounds have no better word."""
+PEAK_MFU = 1.0
+"""What bounds are at beside what is expected."""
 FEWEST_PARAMS = 1e5
 LEAST_FRACTION = 0.001
 OBJECTIVES = ("cost", "latency", "throughput")

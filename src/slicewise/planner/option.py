@@ -75,5 +75,5 @@ def _figures(deployment: Deployment, batch: int, priced: list[str]) -> dict[str,
     found = figures(
         deployment, [deployment.ttft, "prefill_s", "tpot_shared_s", "requests_per_s_shared", *priced], batch
     )
-    # The JSON calls it by one name, whether or not groups serve prompts side by side.
-    return {("ttft_s" if name == deployment.ttft else name): each for name, each in found.items()}
+    # A number is called by one name, whether or not groups serve prompts side by side.
+    return {"ttft_s": found[deployment.ttft], **found}

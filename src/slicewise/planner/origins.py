@@ -18,7 +18,17 @@ from slicewise.spec.topology import Slice
 from slicewise.spec.workload import Workload
 from slicewise.units import show
 
-MODEL_SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "attention_window")
+MODEL_SIZES = (
+    "n_layers",
+    "n_blocks",
+    "d_model",
+    "d_ff",
+    "n_heads",
+    "n_kv_heads",
+    "head_dim",
+    "vocab_size",
+    "attention_window",
+)
 STRUCTURES = ("weight_tensors", "caches", "stored_weights", "held_weights", "expert_groups", "kv_segments")
 """Inputs that formulas sum over; their words are their entries, a line each."""
 
@@ -71,7 +81,9 @@ def origins(
         "memory_fraction": "share of HBM that may be used",
         "table_bytes": "rotary tables of the engine, a row a position",
         "reserve_bytes_per_chip": "given by --reserve, or the middle of what logs of the engine show",
-        "mfu": "prefill FLOPs utilisation, an assumption",
+        "mfu": "peak"
+        if counted.view == "expected" and inputs["mfu"] == 1
+        else "prefill FLOPs utilisation, an assumption",
         **dict.fromkeys(("n_params", "n_active_params", "matmul_params"), "given by --params"),
         "handoff_bytes_per_s": "given by --network",
         "requests_per_s": "given by --rate",

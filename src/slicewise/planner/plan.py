@@ -19,7 +19,7 @@ from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
 from slicewise.planner.fleet import Fleet, fleet
 from slicewise.planner.option import Option, option_of
-from slicewise.planner.question import Flags, Question, ask
+from slicewise.planner.question import Flags, Question, ask, chosen_by
 from slicewise.planner.search import ROUNDING, Searched, first_best, round_of, score, search
 from slicewise.planner.whatif import WhatIf, what_ifs
 from slicewise.spec.model import Model
@@ -147,13 +147,6 @@ def plan(model: str | Path | Model, **flags: Unpack[Flags]) -> Plan:
         InputError: a word is off.
     """
     return plan_of(ask(model, chosen_by(flags)))
-
-
-def chosen_by(flags: Flags) -> Flags:
-    """The words with the view that a plan is chosen by: what is expected, but under the book's conventions."""
-    if flags.get("view") is not None or flags.get("book"):
-        return flags
-    return {**flags, "view": "expected"}
 
 
 def plan_of(question: Question) -> Plan:

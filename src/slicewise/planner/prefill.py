@@ -159,7 +159,7 @@ def _served(deployment: Deployment) -> dict[str, str]:
 
 
 def utilisation(deployment: Deployment) -> tuple[str, ...]:
-    """The FLOPs utilisation that prefill is assumed to reach, where the view assumes one."""
-    if deployment.conventions.view == "expected":
+    """The FLOPs utilisation that prefill is assumed to reach, where one is assumed."""
+    if deployment.conventions.view == "expected" and not deployment.mfu_is_given:
         return ()
     return (f"Prefill runs at {deployment.mfu:.0%} of peak FLOPs (--mfu).",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,7 @@ from slicewise.planner.flags import (
     DEFAULT_MFU,
     DEFAULT_OSL,
     OBJECTIVES,
+    PEAK_MFU,
     Flags,
     Quantity,
     Words,
@@ -37,7 +38,7 @@ from slicewise.planner.flags import (
 from slicewise.planner.layouts import DEGREES, AskedLayout, checked, layouts, refusal
 from slicewise.planner.reserve import reserve
 from slicewise.spec.chip import Price
-from slicewise.spec.efficiency import Efficiency
+from slicewise.spec.efficiency import Efficiency, Scale
 from slicewise.spec.model import Model
 from slicewise.spec.precision import Precision
 from slicewise.spec.ranks import Ranks
@@ -78,7 +79,7 @@ class Question:
     asked_layout: AskedLayout
     engine: Engine | None
     reserve_is_given: bool
-    efficiencies: tuple[Efficiency, ...] = ()
+    efficiencies: tuple[Efficiency | Scale, ...] = ()
     mfu_is_given: bool = False
 
     def layouts(self, slice_: Slice, precision: Precision | None = None) -> tuple[Ranks | None, ...]:
@@ -181,15 +182,22 @@ def ask(model: str | Path | Model, flags: Flags) -> Question:
         ),
         conventions=counted,
         objective=objective,
-        mfu=DEFAULT_MFU if mfu is None else mfu,
+        mfu=mfu or (PEAK_MFU if counted.view == "expected" else DEFAULT_MFU),
         mfu_is_given=mfu is not None,
-        efficiencies=_efficiencies(flags.get("efficiency"), slices),
+        efficiencies=efficiencies(flags.get("efficiency"), [s.chip.name for s in slices], is_book=counted.book),
         prices=prices_of(flags.get("price"), [s.chip.name for s in slices]),
         params=param_count(spec, flags.get("params"), asked),
         batch=None if batch is None else parse_count(batch, "--batch", "sequences"),
         rate=positive(flags.get("rate"), "request/s", "--rate"),
         handoff_bytes_per_s=positive(flags.get("network"), "B/s", "--network"),
     )
+
+
+def chosen_by(flags: Flags) -> Flags:
+    """The words with the view that a plan is chosen by: what is expected, but under the book's conventions."""
+    if flags.get("view") is not None or flags.get("book"):
+        return flags
+    return {**flags, "view": "expected"}
 
 
 def known_words(flags: Flags) -> None:
@@ -239,13 +247,24 @@ def _engine(value: object) -> Engine | None:
     return None if value is None else engine_named(str(value).strip().lower()[:40])
 
 
-def _efficiencies(path: object, slices: tuple[Slice, ...]) -> tuple[Efficiency, ...]:
-    """The fits of the user's file, of which at least one is of a chip that is asked about."""
+def efficiencies(path: object, chip_names: Sequence[str], *, is_book: bool) -> tuple[Efficiency | Scale, ...]:
+    """The fits of the user's file, of which at least one is of a chip that is asked about.
+
+    Args:
+        path: the file; None for none.
+        chip_names: the chips of the question.
+        is_book: the book's conventions were asked for.
+
+    Raises:
+        InputError: it cannot be read, has none of the chips, or stands beside the book's conventions.
+    """
     if path is None:
         return ()
+    if is_book:
+        raise InputError("--book shows bounds only; leave out --efficiency, or --book")
     found = read_efficiency(str(path))
     measured = dict.fromkeys(chip for fit in found for chip in fit.chips)
-    asked = dict.fromkeys(slice_.chip.name for slice_ in slices)
+    asked = dict.fromkeys(chip_names)
     if not measured.keys() & asked.keys():
         raise InputError(
             f"--efficiency {path} is of {', '.join(measured) or 'no chip'}, and {', '.join(asked)} is asked about;"
@@ -283,7 +302,9 @@ __all__ = [
     "Question",
     "Words",
     "ask",
+    "chosen_by",
     "dtypes",
+    "efficiencies",
     "known_words",
     "listed",
     "prices_of",

@@ -83,6 +83,7 @@ class Traits:
         gathers_experts: experts are cut over groups that work on different parts of the batch.
         gathers: a tensor-parallel group has more than one chip.
         is_compiled: expected times come from a compiler's table of operations.
+        mfu_is_given: prefill is expected at a FLOPs utilisation that was given.
     """
 
     network: str
@@ -95,6 +96,7 @@ class Traits:
     gathers_experts: bool = False
     gathers: bool = True
     is_compiled: bool = False
+    mfu_is_given: bool = False
 
     @property
     def modules(self) -> tuple[ModuleType, ...]:
@@ -154,6 +156,8 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
     if not conventions.prefill_attention:
         book = experts.prefill_flops_book if traits.has_experts else prefill.prefill_flops_book
         functions["prefill_flops"] = book
+    if traits.is_compiled and traits.mfu_is_given:
+        functions["prefill_expected_s"] = functions["prefill_serial_s"]
     # The collective of one matmul is an AllGather of the step.
     functions["gate_matmul_ici_s"] = decode.all_gather_s
     functions |= {name: functions[name.replace("_s", f"_{conventions.view}_s")] for name in ("step_s", "prefill_s")}

@@ -1,4 +1,4 @@
-"""The two pictures of chapter 8 as Vega-Lite specs: latency against throughput, and where a decode step's time goes.
+"""Latency against throughput, a picture of chapter 8, as a Vega-Lite spec.
 
 Pure functions from columns (base units, one row per context and batch) to plain dicts, which `figures.py` writes.
 A spec fixes the size of its plot, because labels are placed here so that none lies on another or on a line.
@@ -7,45 +7,14 @@ Times stay in seconds; the axes print them as µs or ms. Does not compute any ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 
-from slicewise.errors import InputError
+from slicewise.report.chart_lines import LABELLED_BATCHES, FrontierColumns, Row, context_name, contexts_of, line_of
 from slicewise.report.frame import HEIGHT, INK, QUIET, WIDTH, Spec, figure, log_axis, time_text
-from slicewise.report.placement import AT_END, Label, LogScale, along, log_scale, place, spread
+from slicewise.report.placement import AT_END, Label, LogScale, along, log_scale, place
 
-FrontierColumns: TypeAlias = Mapping[str, Sequence[float]]
-"""context_tokens, batch, step_s, tokens_per_s_per_chip, param_load_s, kv_load_s, matmul_s, ici_s; equal lengths.
-
-With step_expected_s, where what is expected is drawn too.
-"""
-Row: TypeAlias = dict[str, float]
-
-# Okabe-Ito, which the colour-blind tell apart too. One colour per resource in every picture.
-RESOURCE_COLOURS = {
-    "step": "#000000",
-    "step_expected": "#767676",
-    "param_load": "#0072B2",
-    "kv_load": "#D55E00",
-    "matmul": "#009E73",
-    "ici": "#CC79A7",
-}
-RESOURCE_NAMES = {
-    "step": "whole step",
-    "step_expected": "expected step",
-    "param_load": "parameter load",
-    "kv_load": "KV load",
-    "matmul": "FLOPs",
-    "ici": "network (ICI)",
-}
-LABELLED_BATCHES = (1, 4, 16, 64, 256)
-
-_SPACED_POINTS = 64  # log-spaced batches that a line keeps, besides its first, last, labelled and critical ones
-_TOKENS_PER_K, _TOKENS_PER_DECIMAL_K = 1024, 1000
-_LINE_HEIGHT = 17  # between labels at the lines' ends [px]
 _RAMP = ((142, 98, 210), (45, 10, 90))
 
 
@@ -70,7 +39,7 @@ def frontier_spec(
         InputError: the columns hold no row.
     """
     shown = {key: columns[key] for key in ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip")}
-    lines = [_line(shown, context, critical_batch) for context in _contexts(columns)]
+    lines = [line_of(shown, context, critical_batch) for context in contexts_of(columns)]
     rows = [row for line in lines for row in line]
     dashed = _expected_rows(columns, critical_batch)
     times = [*(row["step_s"] for row in [*rows, *dashed]), *([limit_s] if limit_s else [])]
@@ -85,7 +54,7 @@ def frontier_spec(
     ]
     note = f"Dots: batch {', '.join(map(str, LABELLED_BATCHES))} and the largest that fits."
     if dashed:
-        note += " Dashed: what is expected."
+        note += " Dashed, rings: what is expected at the same batches."
     if crossings:
         note += f" Diamonds: matmuls are compute-bound beyond, B > {critical_batch:,.0f}."
     encoding = {
@@ -101,78 +70,6 @@ def frontier_spec(
     return figure(title, [subtitle, note], encoding, layers)
 
 
-def breakdown_spec(
-    columns: FrontierColumns,
-    *,
-    context_tokens: float,
-    title: str,
-    subtitle: str = "",
-    critical_batch: float | None = None,
-) -> Spec:
-    """The terms of a decode step and their total over the batch, for one context, both axes logarithmic.
-
-    Args:
-        columns: one row per (context, batch), batches from 1 to the largest that fits.
-        context_tokens: which context of the columns.
-        title: the heading.
-        subtitle: what holds for the whole picture.
-        critical_batch: the batch above which matmuls are bound by FLOPs; the region beyond it is shaded.
-
-    Raises:
-        InputError: the columns hold no row of that context.
-    """
-    contexts = _contexts(columns)
-    if context_tokens not in contexts:
-        raise InputError(f"no batch fits at {context_tokens:,.0f} tokens; draw one of {_listed(contexts)}")
-    line = _line(columns, context_tokens, critical_batch)
-    terms = [term for term in RESOURCE_COLOURS if any(row.get(f"{term}_s", 0.0) > 0 for row in line)]
-    x = log_scale([row["batch"] for row in line], WIDTH)
-    times = [row[f"{term}_s"] for term in terms for row in line if row[f"{term}_s"] > 0]
-    y = log_scale(times, HEIGHT, before=14, after=14)
-    powers = [float(2**k) for k in range(64) if x.low <= 2**k <= x.high]
-    encoding = {
-        "x": log_axis("batch", x, "Batch, sequences per decode step", powers, "format(datum.value, ',')"),
-        "y": log_axis("time_s", y, "Time", y.ticks(12), time_text("datum.value", "~s")),
-    }
-    region = _region_layers(critical_batch, x)
-    layers = [*region, *_term_lines(line, terms), *_term_ends(line, terms, y), _term_hover(line, terms)]
-    return figure(title, [subtitle], encoding, layers)
-
-
-def context_name(context_tokens: float) -> str:
-    """Tokens of context as people say them; "128k" may mean 131,072 or 128,000, so that a k is always the former.
-
-    >>> context_name(32768), context_name(128000), context_name(8448)
-    ('32k', '128,000', '8,448')
-    """
-    binary = context_tokens % _TOKENS_PER_K == 0 and context_tokens % _TOKENS_PER_DECIMAL_K != 0
-    return f"{context_tokens // _TOKENS_PER_K:.0f}k" if binary else f"{context_tokens:,.0f}"
-
-
-def _listed(contexts: Sequence[float]) -> str:
-    return ", ".join(f"{context:,.0f}" for context in contexts)
-
-
-def _contexts(columns: FrontierColumns) -> list[float]:
-    contexts = sorted({float(context) for context in columns["context_tokens"]})
-    if not contexts:
-        raise InputError("no batch fits, so there is nothing to draw; take a larger --slice or a shorter --context")
-    return contexts
-
-
-def _line(columns: FrontierColumns, context_tokens: float, critical_batch: float | None) -> list[Row]:
-    """Rows of one context by batch, thinned to log-spaced ones, the first, last, labelled and critical."""
-    rows = [i for i, context in enumerate(columns["context_tokens"]) if context == context_tokens]
-    rows.sort(key=lambda i: columns["batch"][i])
-    batches = np.array([columns["batch"][i] for i in rows], dtype=float)
-    wanted = [*np.geomspace(batches[0], batches[-1], _SPACED_POINTS), batches[-1]]
-    keep = {0, *np.searchsorted(batches, wanted).clip(max=len(rows) - 1).tolist()}
-    keep |= set(np.flatnonzero(np.isin(batches, LABELLED_BATCHES)).tolist())
-    if critical_batch is not None and critical_batch < batches[-1]:
-        keep.add(int(np.searchsorted(batches, critical_batch, side="right")))
-    return [{key: float(column[rows[k]]) for key, column in columns.items()} for k in sorted(keep)]
-
-
 def _crossing(line: list[Row], critical_batch: float | None) -> list[Row]:
     """The first row above the critical batch, where the line crosses it."""
     if critical_batch is None:
@@ -184,7 +81,7 @@ def _frontier_marks(lines: list[list[Row]], crossings: list[Row]) -> list[Spec]:
     rows = [row for line in lines for row in line]
     dots = [row for line in lines for row in line if row["batch"] in LABELLED_BATCHES or row is line[-1]]
     colour = {"color": _context_colour(lines)}
-    line_of = {**colour, "order": {"field": "batch", "type": "quantitative"}}
+    line = {**colour, "order": {"field": "batch", "type": "quantitative"}}
     diamond = {"type": "point", "shape": "diamond", "size": 90, "fill": "white", "opacity": 1}
     tooltip = [
         {"field": "context_tokens", "format": ",", "title": "context (tokens)"},
@@ -193,7 +90,7 @@ def _frontier_marks(lines: list[list[Row]], crossings: list[Row]) -> list[Spec]:
         {"field": "tokens_per_s_per_chip", "format": ",.4~r", "title": "tokens/s per chip"},
     ]
     return [
-        {"data": {"values": rows}, "mark": {"type": "line", "strokeWidth": 2}, "encoding": line_of},
+        {"data": {"values": rows}, "mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
         {"data": {"values": crossings}, "mark": diamond, "encoding": colour},
         {"data": {"values": dots}, "mark": {"type": "circle", "size": 40, "opacity": 1}, "encoding": colour},
         {
@@ -211,7 +108,7 @@ def _expected_rows(columns: FrontierColumns, critical_batch: float | None) -> li
         return []
     wanted = ("context_tokens", "batch", "step_s", "tokens_per_s_per_chip", "step_expected_s")
     shown = {key: columns[key] for key in wanted}
-    rows = [row for context in _contexts(columns) for row in _line(shown, context, critical_batch)]
+    rows = [row for context in contexts_of(columns) for row in line_of(shown, context, critical_batch)]
     return [
         {
             "context_tokens": row["context_tokens"],
@@ -227,8 +124,13 @@ def _expected_layers(dashed: list[Row], lines: list[list[Row]]) -> list[Spec]:
     if not dashed:
         return []
     order = {"field": "batch", "type": "quantitative"}
-    mark = {"type": "line", "strokeWidth": 1.5, "strokeDash": [5, 3]}
-    return [{"data": {"values": dashed}, "mark": mark, "encoding": {"color": _context_colour(lines), "order": order}}]
+    line = {"type": "line", "strokeWidth": 1.5, "strokeDash": [5, 3]}
+    dots = [row for row in dashed if row["batch"] in LABELLED_BATCHES]
+    colour = {"color": _context_colour(lines)}
+    return [
+        {"data": {"values": dashed}, "mark": line, "encoding": {**colour, "order": order}},
+        {"data": {"values": dots}, "mark": {"type": "point", "size": 30, "opacity": 1}, "encoding": colour},
+    ]
 
 
 def _context_colour(lines: list[list[Row]]) -> Spec:
@@ -303,94 +205,3 @@ def _limit_layers(limit_s: float | None) -> list[Spec]:
             "encoding": {"y": {"value": -5}, "text": {"field": "text"}},
         },
     ]
-
-
-def _region_layers(critical_batch: float | None, x: LogScale) -> list[Spec]:
-    """The compute-bound batches, shaded, with their name above the right end of the plot."""
-    if critical_batch is None or critical_batch >= x.high:
-        return []
-    data = {"values": [{"batch": max(critical_batch, x.low), "to": x.high}]}
-    text = {"type": "text", "align": "right", "baseline": "bottom", "fontSize": 12, "color": INK}
-    return [
-        {
-            "data": data,
-            "mark": {"type": "rect", "color": RESOURCE_COLOURS["matmul"], "opacity": 0.12},
-            "encoding": {"x2": {"field": "to"}, "y": {"value": 0}, "y2": {"value": HEIGHT}},
-        },
-        {
-            "data": data,
-            "mark": text,
-            "encoding": {
-                "x": {"value": WIDTH},
-                "y": {"value": -5},
-                "text": {"value": f"compute-bound matmuls, B > {critical_batch:,.0f}"},
-            },
-        },
-    ]
-
-
-def _term_colour(terms: list[str]) -> Spec:
-    scale = {"domain": [f"{term}_s" for term in terms], "range": [RESOURCE_COLOURS[term] for term in terms]}
-    return {"field": "term", "type": "nominal", "scale": scale, "legend": None}
-
-
-def _term_lines(line: list[Row], terms: list[str]) -> list[Spec]:
-    """One line per term; the total is thicker and lies beneath."""
-    fold = [{"fold": [f"{term}_s" for term in terms], "as": ["term", "time_s"]}, {"filter": "datum.time_s > 0"}]
-    width = {"condition": {"test": "datum.term == 'step_s'", "value": 4}, "value": 2}
-    return [
-        {
-            "data": {"values": line},
-            "transform": fold,
-            "mark": {"type": "line"},
-            "encoding": {"color": _term_colour(terms), "strokeWidth": width},
-        }
-    ]
-
-
-def _term_ends(line: list[Row], terms: list[str], y: LogScale) -> list[Spec]:
-    """Name of each term to the right of its line's end, spread so that names stay apart, with a leader between."""
-    ends = sorted((line[-1][f"{term}_s"], term) for term in terms if line[-1][f"{term}_s"] > 0)
-    middles = spread([y.at(time_s) for time_s, _ in ends], _LINE_HEIGHT)
-    rows = [
-        {
-            "batch": line[-1]["batch"],
-            "time_s": time_s,
-            "term": f"{term}_s",
-            "text": RESOURCE_NAMES[term],
-            "label_y": y.value(middle),
-        }
-        for (time_s, term), middle in zip(ends, middles, strict=True)
-    ]
-    colour, data = {"color": _term_colour(terms)}, {"values": rows}
-    at_label = {"field": "label_y", "type": "quantitative"}
-    text = {"type": "text", "align": "left", "baseline": "middle", "fontSize": 12, "fontWeight": "bold"}
-    return [
-        {
-            "data": data,
-            "mark": {"type": "rule", "strokeWidth": 1},
-            "encoding": {**colour, "x2": {"value": WIDTH + 18}, "y2": {"field": "label_y"}},
-        },
-        {"data": data, "mark": {"type": "circle", "size": 40, "opacity": 1}, "encoding": colour},
-        {
-            "data": data,
-            "mark": text,
-            "encoding": {**colour, "x": {"value": WIDTH + 22}, "y": at_label, "text": {"field": "text"}},
-        },
-    ]
-
-
-def _term_hover(line: list[Row], terms: list[str]) -> Spec:
-    """Bands that are seen only by the mouse: each batch with all its terms."""
-    texts = [{"calculate": time_text(f"datum.{term}_s", ".4~s"), "as": term} for term in terms]
-    named = [{"field": term, "title": RESOURCE_NAMES[term]} for term in terms]
-    return {
-        "data": {"values": line},
-        "transform": texts,
-        "mark": {"type": "rule", "strokeWidth": 9, "opacity": 0, "aria": False},
-        "encoding": {
-            "y": {"value": 0},
-            "y2": {"value": HEIGHT},
-            "tooltip": [{"field": "batch", "format": ",", "title": "batch"}, *named],
-        },
-    }

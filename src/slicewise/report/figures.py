@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from slicewise.errors import InputError
-from slicewise.report.charts import FrontierColumns
+from slicewise.report.chart_lines import FrontierColumns
 from slicewise.report.csv_rows import to_csv
 from slicewise.report.frame import WIDTH, Spec
 from slicewise.units import plain

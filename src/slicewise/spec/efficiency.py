@@ -12,15 +12,67 @@ class Error:
 
     Attributes:
         n_rows: measurements. []
+        n_models: models that they are of. []
         median: median absolute error. []
         low: of 10 measurements, 8 lie between this share of what was expected, []
         high: and this one. []
     """
 
     n_rows: int
+    n_models: int
     median: float
     low: float
     high: float
+
+
+OWN = "by the user"
+"""When a user's own measurements were made, as the file says it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much longer measured times of a TPU took than its compiler's table has it.
+
+    Attributes:
+        name: of the fit.
+        engine: whose times were measured, with its version.
+        chips: those that were measured.
+        models: those that were measured.
+        most_chips: the most that worked together. []
+        measured: when.
+        sources: the files of the measurements.
+        step_ratio: measured over expected steps, the median. []
+        prefill_ratio: the same of prefill; 1 where none was measured. []
+        errors: by GROUPS.
+    """
+
+    name: str
+    engine: str
+    chips: tuple[str, ...]
+    models: tuple[str, ...]
+    most_chips: int
+    measured: str
+    sources: tuple[str, ...]
+    step_ratio: float
+    prefill_ratio: float
+    errors: Mapping[str, Error]
+
+
+LARGE = 64
+"""Batch from which a step counts as one of a large batch, whose range is another."""
+GROUPS = tuple(
+    f"{phase} {chips}{batch}"
+    for phase, batches in (("decode", ("", " large")), ("prefill", ("",)))
+    for chips in ("1", "2+")
+    for batch in batches
+)
+"""What has a range of its own: decode on one chip or several, at small and at large batches; prefill."""
+
+
+def group_of(phase: str, n_chips: int, batch: float) -> str:
+    """The group of a time: its phase ("decode" or "prefill"), one chip or several, and of a step a large batch."""
+    large = " large" if phase == "decode" and batch >= LARGE else ""
+    return f"{phase} {'1' if n_chips == 1 else '2+'}{large}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +98,7 @@ class Efficiency:
         token_passes: a sequence's cost in a layer, in passes of its activations through HBM. []
         prefill_efficiency: share of the peak FLOP rate in prefill, by the bits of a matmul's operands. []
         prefill_token_passes: a prompt token's cost in a layer, in passes of its activations through HBM. []
-        errors: by phase and chips: "decode 1", "decode 2+", "prefill 1", "prefill 2+".
+        errors: by GROUPS.
     """
 
     name: str
@@ -69,12 +121,7 @@ class Efficiency:
     prefill_token_passes: float
     errors: Mapping[str, Error]
 
-    def error(self, phase: str, n_chips: int) -> Error:
-        """The error of a phase ("decode" or "prefill") on one chip or several; of the phase's other group if need be.
-
-        Raises:
-            KeyError: nothing is known of the phase.
-        """
-        asked = "1" if n_chips == 1 else "2+"
-        found = self.errors.get(f"{phase} {asked}")
-        return found or self.errors[f"{phase} {'2+' if asked == '1' else '1'}"]
+    @property
+    def is_own(self) -> bool:
+        """Whether a user measured it."""
+        return self.measured == OWN

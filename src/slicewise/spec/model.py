@@ -95,6 +95,11 @@ class Model:
         """L."""
         return len(self.layers)
 
+    @property
+    def n_blocks(self) -> float:
+        """Layers as most models have them, token mixing and feed-forward both; one alone counts as half of a block."""
+        return (len(self.mixers) + len(self.feed_forwards)) / 2
+
     @cached_property
     def mixers(self) -> tuple[Mixer, ...]:
         """The token mixing of each layer that has one."""

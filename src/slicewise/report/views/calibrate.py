@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from slicewise.calibrate.run import Calibration, Fitted
+from slicewise.calibrate.own import Fitted
+from slicewise.calibrate.run import Calibration
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
+from slicewise.report.views.words import ms
+from slicewise.spec.efficiency import Efficiency, Error, Scale
 from slicewise.units import US
+
+_GROUPS = {
+    "decode 1": "steps on one chip, batch below 64",
+    "decode 1 large": "steps on one chip, batch 64 and more",
+    "decode 2+": "steps on several chips, batch below 64",
+    "decode 2+ large": "steps on several chips, batch 64 and more",
+    "prefill 1": "prefill on one chip",
+    "prefill 2+": "prefill on several chips",
+}
 
 
 def calibrate_document(found: Calibration) -> Document:
     """How well each chip's figures hold, the figures themselves, and what to measure next."""
     rows = sum(each.n_rows for each in found.fits)
     chips = ", ".join(chip for each in found.fits for chip in each.efficiency.chips)
-    blocks: list[Block] = [Heading(f"{rows:,} measurements of {chips}")]
+    blocks: list[Block] = [Heading(f"{_counted(rows, 'measurement')} of {chips}")]
     if found.out:
         blocks.append(Line(f"Wrote {found.out}: take it anywhere with --efficiency {found.out}."))
     for each in found.fits:
@@ -21,29 +33,77 @@ def calibrate_document(found: Calibration) -> Document:
 
 
 def _chip(each: Fitted) -> list[Block]:
-    fit, held = each.efficiency, each.held_out
+    name = ", ".join(each.efficiency.chips)
+    held = "-" if each.held_out_median is None else f"{each.held_out_median:.1%}"
     rows = [
-        ["these figures, each time told from the other " + each.left, f"{held.median:.1%}"],
+        [f"these figures, each time told from the other {each.left}", held],
         ["the shipped figures", f"{each.shipped_median:.1%}"],
         ["the bound", f"{each.bound_median:.1%}"],
     ]
-    shares = [
-        ["weights are read at", f"{fit.weight_read_efficiency:.1%}", "of the HBM bandwidth"],
-        ["the cache is read at", f"{fit.kv_read_efficiency:.1%}", "of the HBM bandwidth"],
-        ["FLOPs of a step add at", f"{fit.matmul_efficiency:.1%}", "of the peak rate"],
-        ["collectives run at", f"{fit.network_efficiency:.1%}", "of the rate of their formula"],
-        ["a layer costs", f"{fit.layer_s / US:.3g} µs", ""],
-        ["and among several chips", f"{fit.sync_s / US:.3g} µs", "more"],
-        *[
-            [f"prefill in {bits} bits runs at", f"{share:.1%}", "of the peak rate"]
-            for bits, share in sorted(fit.prefill_efficiency.items(), reverse=True)
-        ],
+    farthest = [
+        [where, ms(measured_s), ms(expected_s), f"{measured_s / expected_s - 1:+.0%}"]
+        for where, measured_s, expected_s in each.farthest
     ]
-    name = ", ".join(fit.chips)
-    spread = f"8 of 10 measurements took between {held.low:.2f} and {held.high:.2f} times what was expected."
+    title = f"{name}: median error over {_counted(each.n_rows, 'measurement')}"
     return [
-        Table(f"{name}: median error over {each.n_rows:,} measurements", ["", "off by"], rows),
-        Line(spread),
-        Table(f"{name}: the figures", ["", "", ""], shares, left=(0, 2)),
+        Table(title, ["", "off by"], rows),
+        Line(_verdict(each)),
+        _figures(name, each.efficiency),
+        _ranges(name, each),
+        Table(f"{name}: farthest off", ["", "measured", "expected", "off by"], farthest),
         Items("To measure next", each.advice or ("Nothing is left open.",)),
     ]
+
+
+def _verdict(each: Fitted) -> str:
+    """Whether the figures are worth taking."""
+    if each.is_better is None:
+        return "Too few to leave any out: how well the figures tell what they did not see is not known."
+    if each.is_better:
+        return "On what they did not see the figures are better than the shipped ones."
+    return "They are no better than the shipped figures: leave the file out, or measure more."
+
+
+def _figures(name: str, fit: Efficiency | Scale) -> Table:
+    if isinstance(fit, Scale):
+        rows = [
+            ["a step takes", f"{fit.step_ratio:.3g}", "times what the compiler's table has"],
+            ["prefill takes", f"{fit.prefill_ratio:.3g}", "times what the compiler's table has"],
+        ]
+        return Table(f"{name}: the figures", ["", "", ""], rows, left=(0, 2))
+    rows = [
+        ["weights are read at", *_share(fit.weight_read_efficiency, "of the HBM bandwidth")],
+        ["the cache is read at", *_share(fit.kv_read_efficiency, "of the HBM bandwidth")],
+        ["FLOPs of a step add at", *_share(fit.matmul_efficiency, "of the peak rate")],
+        ["collectives run at", *_share(fit.network_efficiency, "of the rate of their formula")],
+        ["a layer costs", f"{fit.layer_s / US:.3g} µs", ""],
+        ["and among several chips", f"{fit.sync_s / US:.3g} µs", "more"],
+        ["a sequence costs a layer", f"{fit.token_passes:.3g}", "passes of its activations through HBM"],
+        *[
+            [f"prefill in {bits} bits runs at", *_share(share, "of the peak rate")]
+            for bits, share in sorted(fit.prefill_efficiency.items(), reverse=True)
+        ],
+        ["a prompt token costs a layer", f"{fit.prefill_token_passes:.3g}", "passes of its activations through HBM"],
+    ]
+    return Table(f"{name}: the figures", ["", "", ""], rows, left=(0, 2))
+
+
+def _share(share: float, of: str) -> tuple[str, str]:
+    """A share; one that reached its end may be the work of another term."""
+    return f"{share:.1%}", f"{of}, the most that can be" if share == 1 else of
+
+
+def _ranges(name: str, each: Fitted) -> Table:
+    """The ranges of what was measured; those of all else are the shipped ones."""
+    rows = [_range(words, each.efficiency.errors[group]) for group, words in _GROUPS.items()]
+    measured = [cells for cells in rows if cells[1] != "0"]
+    title = f"{name}: 8 of 10 measurements lie between these times what is expected"
+    return Table(title, ["", "measured", "low", "high"], measured)
+
+
+def _range(words: str, error: Error) -> list[str]:
+    return [words, f"{error.n_rows:,}", f"{error.low:.2f}", f"{error.high:.2f}"]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

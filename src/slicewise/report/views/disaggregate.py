@@ -26,7 +26,10 @@ def disaggregate_document(found: Disaggregation) -> Document:
         ["mean time a token, phases shared", "", ms(found.tpot_shared_s)],
     ]
     blocks: list[Block] = [
-        Heading(f"{where}: {show(found.prefill_servers_per_decode_server, '', 4)} prefill servers per decode server"),
+        Heading(
+            f"{where}: {show(found.prefill_servers_per_decode_server, '', 4)} prefill servers per decode server"
+            f" ({_kind(found)})"
+        ),
         Line(f"Split? {found.why}."),
     ]
     if found.prefill_servers is not None:
@@ -35,3 +38,8 @@ def disaggregate_document(found: Disaggregation) -> Document:
         blocks.append(Line(f"For the rate asked: {servers}."))
     told = [figures_table(found.figures)] if found.figures else []
     return [*blocks, Table("Flow", ["", "", "value"], rows, left=(0, 1)), *told, assumed(found.assumptions)]
+
+
+def _kind(found: Disaggregation) -> str:
+    """What the times are that the ratio follows from."""
+    return "expected" if found.decode.view == "expected" else f"by bounds, prefill at {found.prefill.mfu:.0%} of peak"

@@ -46,6 +46,7 @@ TERMS = {
     "prefill_small_core_s": "norms, residuals, cache writes",
     "prefill_ici_s": "network (collectives)",
     "prefill_busy_ici_s": "network (collectives)",
+    "prefill_overhead_s": "layers: launches, norms, waiting",
     "overhead_s": "layers: launches, norms, waiting",
     "tokens_s": "sequences: what grows with the batch",
     "prefill_tokens_s": "tokens: what grows with the prompt",
@@ -75,7 +76,5 @@ def terms_table(terms: Mapping[str, float], title: str) -> Table:
 
 
 def _cells(name: str, each: Figures) -> tuple[str, str, str, str]:
-    show = ms if name.endswith("_s") and "per_s" not in name else usd if "usd" in name else rate
-    if name in ("requests_per_s_shared", "prefill_requests_per_s", "decode_requests_per_s"):
-        show = rate
+    show = usd if "usd" in name else ms if name.endswith("_s") and "per_s" not in name else rate
     return show(each.bound), show(each.expected), show(each.low), show(each.high)

@@ -83,7 +83,7 @@ def _numbers(plan: Plan, best: Option) -> list[Block]:
         ),
         *experts_lines(step),
         Line(
-            f"While prefills run on the same chips a token waits {ms(best.tpot_shared_s)} on average"
+            f"While prefills run on the same chips a token takes {ms(best.tpot_shared_s)} on average"
             f"{_over_limit(plan, best)} (`slicewise disaggregate` splits them)."
         ),
     ]
@@ -109,6 +109,7 @@ _FIGURES = (
     "step_s",
     "tokens_per_s_per_chip",
     "ttft_s",
+    "tpot_shared_s",
     "usd_per_million_output_tokens",
     "request_usd",
 )
@@ -192,9 +193,9 @@ def _named(plan: Plan, best: Option) -> list[Block]:
     named = [
         ("recommended", best),
         ("runner-up", plan.runner_up),
-        ("fewest chips", plan.smallest),
+        ("smallest", plan.smallest),
         ("lowest step", plan.fastest),
-        ("most per chip", plan.highest_throughput),
+        ("top per chip", plan.highest_throughput),
     ]
     rows: dict[tuple[str, str, str, int], tuple[str, Option]] = {}
     for label, option in [*named, *(("also", option) for option in plan.candidates)]:
@@ -229,7 +230,7 @@ def _named(plan: Plan, best: Option) -> list[Block]:
 def _kind(best: Option) -> str:
     """What the times of a table are."""
     if best.step.view != "expected":
-        return "all times are bounds"
+        return f"steps are bounds, prefill at {best.step.deployment.mfu:.0%} of peak"
     return "expected times; --view overlapped chooses by bounds"
 
 
