@@ -45,7 +45,7 @@ def figures(fits: Iterable[Efficiency]) -> str:
             f"{fit.token_passes:g}",
             *prefill,
             f"{fit.prefill_token_passes:g}",
-            str(sum(error.n_rows for error in fit.errors.values())),
+            str(fit.n_rows),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -54,18 +54,18 @@ def figures(fits: Iterable[Efficiency]) -> str:
 def by_model(found: Told) -> str:
     """Leave one model out, on each chip, number of chips and phase; then by batch; then all."""
     points = found.points
-    keys = {
-        "chips": [f"{p.phase} | {p.chip} | {p.n_chips}" for p in points],
-        "batches": [f"{p.phase} | {p.chip} | {_batch(p)}" for p in points],
-        "all": [f"{p.phase} | {p.chip} | all" for p in points],
-        "whole": [f"{p.phase} | all | all" for p in points],
-        "total": ["both | all | all"] * len(points),
-    }  # fmt: skip
+    each_way = (
+        [f"{p.phase} | {p.chip} | {p.n_chips}" for p in points],
+        [f"{p.phase} | {p.chip} | {_batch(p)}" for p in points],
+        [f"{p.phase} | {p.chip} | all" for p in points],
+        [f"{p.phase} | all | all" for p in points],
+        ["both | all | all"] * len(points),
+    )
     lines = [
         f"| phase | chip | chips or batch | {_HEAD} | in the range | {_BOUND} |",
         "| :-- | :-- | :-- | --: | --: | --: | --: | --: | --: |",
     ]
-    for labels in keys.values():
+    for labels in each_way:
         for label, own in _groups(labels):
             covered = f"{np.mean(found.is_covered[own]):.0%}"
             lines.append(_line(label, points, found.expected_s, own, covered))
@@ -110,11 +110,13 @@ def _line(label: str, points: Sequence[Point], expected_s: Floats, own: Sequence
     rows = [points[i] for i in own]
     truth, off = measured_s(rows), expected_s[list(own)] / measured_s(rows) - 1
     bound = f"{np.median(np.abs(bounds_s(rows) / truth - 1)):.1%}"
-    if not np.isfinite(off).any():
+    is_told = np.isfinite(off)
+    if not is_told.any():
         numbers = f"{len(rows)} | nothing to fit | | "
     else:
-        size = np.abs(off[np.isfinite(off)])
-        numbers = f"{len(rows)} | {np.median(size):.1%} | {np.quantile(size, 0.9):.1%} | {np.nanmedian(off):+.1%}"
+        size = np.abs(off[is_told])
+        count = f"{len(size)}" if is_told.all() else f"{len(size)} of {len(rows)}"
+        numbers = f"{count} | {np.median(size):.1%} | {np.quantile(size, 0.9):.1%} | {np.nanmedian(off):+.1%}"
     return f"| {' | '.join(filter(None, (label, numbers, covered, bound)))} |"
 
 

@@ -132,9 +132,10 @@ def _book(model: str, words: dict[str, Any], batch: int, context: str) -> str:
     return ms(found.step_s) if found.step_s else "-"
 
 
-def closed_loops(rows: list[dict[str, str]]) -> tuple[str, list[float]]:
-    """Time a token of servers in a closed loop, which mixes prefill in: the table, and measured over expected."""
+def closed_loops(rows: list[dict[str, str]]) -> tuple[str, list[float], int]:
+    """Time a token of servers in a closed loop, prefill mixed in: the table, measured over expected, and the models."""
     ratios: list[float] = []
+    models: set[str] = set()
     left_out: list[str] = []
     lines = []
     for row in rows:
@@ -155,6 +156,7 @@ def closed_loops(rows: list[dict[str, str]]) -> tuple[str, list[float]]:
         bound_s, step_s, prefill_s = (float(deployment.value(name, batch=batch)) for name in names)
         mixed_s = step_s + batch / int(row["output_len"]) * prefill_s
         ratios.append(mixed_s / measured_s)
+        models.add(row["model"])
         lines.append(
             [
                 row["model"],
@@ -167,7 +169,7 @@ def closed_loops(rows: list[dict[str, str]]) -> tuple[str, list[float]]:
         )
     columns = ("model", "slice", "batch", "tokens", "bound", "expected step", "and prefills", "measured", "off by")
     told = [f"- {off('expected with prefills', ratios)}", *(f"- left out: {each}" for each in left_out)]
-    return f"{table(columns, lines)}\n\n" + "\n".join(told), [1 / ratio for ratio in ratios]
+    return f"{table(columns, lines)}\n\n" + "\n".join(told), [1 / ratio for ratio in ratios], len(models)
 
 
 def error_of(ratios: Sequence[float], n_models: int) -> Error:
@@ -177,19 +179,20 @@ def error_of(ratios: Sequence[float], n_models: int) -> Error:
     return Error(
         n_rows=len(ratio),
         n_models=n_models,
+        range_rows=len(ratio),
         median=float(np.median(np.abs(1 / ratio - 1))),
         low=float(min(low, 1.0)),
         high=float(max(high, 1.0)),
     )
 
 
-def errors_toml(fixed: Sequence[float], servers: Sequence[float]) -> str:
+def errors_toml(fixed: Sequence[float], servers: Sequence[float], n_models: int) -> str:
     """How far expected steps lie from measured ones, as the catalog has it."""
     heading = "# How far what is expected of TPUs lies from measurements, which tell the ranges alone.\n"
     heading += "# Written by benchmarks/compiled_times.py: do not edit.\n"
     parts = {
         "v5e": ("JAX programs of jax-llm-examples", "jax-llm-examples", 16, error_of(fixed, 1)),
-        "others": ("SGLang-JAX and vLLM in closed loops", "tpu-servers", 8, error_of(servers, len(DENSE))),
+        "others": ("SGLang-JAX and vLLM in closed loops", "tpu-servers", 8, error_of(servers, n_models)),
     }
     for name, (engine, source, chips, error) in parts.items():
         heading += f'\n[{name}]\nengine = "{engine}"\nsources = ["{source}"]\nmost_chips = {chips}\n'
@@ -233,10 +236,10 @@ def run(path: Path, *, write: bool, compiles: bool) -> None:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     steps, fixed = fixed_batches([row for row in rows if row["note"].startswith("ctrl:fixed_batch")])
-    loops, servers = closed_loops([row for row in rows if row["note"].startswith("ctrl:closed_loop")])
+    loops, servers, n_models = closed_loops([row for row in rows if row["note"].startswith("ctrl:closed_loop")])
     made = {"tpu-steps": steps, "tpu-servers": loops, **({"tpu-programs": programs()} if compiles else {})}
     if write:
-        ERRORS.write_text(errors_toml(fixed, servers), encoding="utf-8")
+        ERRORS.write_text(errors_toml(fixed, servers, n_models), encoding="utf-8")
         PAGE.write_text(placed(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     else:
         print("\n\n".join(made.values()))

@@ -1,13 +1,14 @@
 """How far published decode steps lie above the bound: measured over roofline, by chip and engine.
 
-Reads a table of published measurements with a controlled batch (columns chip, n_chips, model, weight_dtype, kv_dtype,
-batch, input_len, output_len, metric, value, note, engine), and compares each decode step with the roofline view of the
-same point. Run: python benchmarks/measured.py PATH_OF_measured.csv
+Reads a table of published measurements with a controlled batch (columns chip, n_chips, parallelism, model,
+weight_dtype, kv_dtype, batch, input_len, output_len, metric, value, note, engine), and compares each decode step with
+the roofline view of the same point. Run: python benchmarks/measured.py PATH_OF_measured.csv
 """
 
 from __future__ import annotations
 
 import csv
+import re
 import statistics
 import sys
 from collections import Counter, defaultdict
@@ -47,6 +48,9 @@ def ratio(row: dict[str, str]) -> float | str:
     weights = row["weight_dtype"] or "bf16"
     words = {"weights": weights, "kv": row["kv_dtype"] or "bf16", "batch": row["batch"], "isl": row["input_len"]}
     slice_ = f"{CHIPS[row['chip']]}:{row['n_chips']}"
+    replicas = re.match(r"dp(\d+)-tp(\d+)$", row["parallelism"])
+    if replicas:
+        words |= {"dp": replicas[1], "tp": replicas[2]}
     try:
         bound = step(MODELS[row["model"]], slice=slice_, osl=row["output_len"] or "1", memory_fraction=1, **words)
     except InputError as error:

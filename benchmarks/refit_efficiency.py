@@ -75,8 +75,10 @@ def _wide(found: Sequence[Point], known: Mapping[str, Error]) -> dict[str, Error
     weights = [1 / len(rows) for rows in ratios.values() for _ in rows]
     values = np.array([ratio for rows in ratios.values() for ratio in rows])
     error = error_of(values, len({point.model for point in found}), np.array(weights))
+    n_rows = len({id(point) for point, expected_s in told if np.isfinite(expected_s)})
     return {
-        key: replace(error, low=min(error.low, own.low), high=max(error.high, own.high)) for key, own in known.items()
+        key: replace(error, range_rows=n_rows, low=min(error.low, own.low), high=max(error.high, own.high))
+        for key, own in known.items()
     }
 
 
@@ -92,6 +94,7 @@ def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[s
         chips=tuple(sorted({point.chip for point in own})),
         models=tuple(sorted({point.model.lower() for point in own})),
         most_chips=max(point.n_chips for point in own),
+        n_rows=len(own),
         measured=MEASURED,
         sources=(KEY,),
     )

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.synthetic import KNOWN, measured, synthetic
 from slicewise.calibrate.fit import START, Fit, bounds_s, fit, measured_s
-from slicewise.calibrate.held_out import FEWEST, error_of, groups_of, left_out, ranges, told
+from slicewise.calibrate.held_out import ENOUGH, error_of, groups_of, left_out, ranges, told
 from slicewise.calibrate.terms import TERMS, UnusableError, point_of
 from slicewise.errors import InputError
 from slicewise.planner.step import step
@@ -137,7 +137,7 @@ def test_told_covers_noise():
     found = told(points, groups, models, partial(fit, shared=()))
     assert 0.6 < np.mean(found.is_covered) <= 1
     rows = Counter(name for point in points for name in groups_of(point))
-    assert set(ranges(points, found.expected_s)) == {name for name, count in rows.items() if count >= FEWEST}
+    assert set(ranges(points, found.expected_s)) == {name for name, count in rows.items() if count >= ENOUGH}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from slicewise.calibrate.fit import Fit, fit, measured_s
 from slicewise.calibrate.own import HOLD, fitted
 from slicewise.calibrate.read import Given
 from slicewise.calibrate.run import calibrate
-from slicewise.calibrate.terms import point_of
+from slicewise.calibrate.terms import UnusableError, point_of
 from slicewise.calibrate.write import start_from
 from slicewise.catalog.efficiency import read_efficiency, shipped
 from slicewise.errors import InputError
@@ -130,9 +130,9 @@ def test_half_of_a_tpus_rows_tells_the_other_half_better_than_the_shipped_table(
         own.append(point_of(measured(**words, **given, layout=layout, prompt_tokens=0, output_tokens=0)))
     assert len(own) == 24
     half, other = own[::2], own[1::2]
-    scale = fitted("v5e", half, "half.csv").efficiency
+    scale = fitted("v5e", half).efficiency
     assert scale.step_ratio > 1
-    truth, shipped_s = measured_s(other), np.array([point.compiled_s for point in other])
+    truth, shipped_s = measured_s(other), np.array([sum(point.compiled_s) for point in other])
 
     def off(expected_s):
         return np.median(np.abs(expected_s / truth - 1))
@@ -188,9 +188,131 @@ def test_rows_of_one_configuration_are_left_out_together(tmp_path):
     assert found.is_better is None
 
 
-def test_a_slip_of_the_unit_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"m\.csv:line 2: 8\.5 s is more than 20 times what is expected"):
+def test_a_slip_of_the_unit_is_left_out_and_counted(tmp_path):
+    with pytest.raises(InputError, match=r"more than 20 times what is expected: .* \(m\.csv:line 2\)"):
         calibrate(file_of(tmp_path / "m.csv", [row(ms=8500)]))
+    found = calibrate(file_of(tmp_path / "n.csv", [row(), *[row(batch=b, ms=8500) for b in range(1, 41)]]))
+    assert found.fits[0].n_rows == 1
+    ((reason, count),) = found.left_out.items()
+    assert count == 40
+    assert "line 3, " in reason
+    assert "and 37 more" in reason
+
+
+def tpu_rows(step_ratio, prefill_ratio):
+    """Rows of every phase on a v5e-8, at so many times what the compiler's table has."""
+    rows = []
+    for batch in (1, 8, 32):
+        for phase in ("decode", "prefill", "end_to_end"):
+            words = {"slice": "v5e:2x4", "isl": 2048, "osl": 65, "batch": batch, "phase": phase}
+            point = point_of(
+                measured(slice="v5e:2x4", prompt_tokens=2048, output_tokens=65, batch=batch, phase=phase, seconds=9.0)
+            )
+            steps_s, prefills_s = point.compiled_s
+            rows.append(row(**words, ms=1000 * (step_ratio * steps_s + prefill_ratio * prefills_s)))
+    return rows
+
+
+@pytest.mark.parametrize("phases", [("decode", "prefill", "end_to_end"), ("decode", "end_to_end"),
+                                    ("prefill", "end_to_end"), ("decode", "prefill")])  # fmt: skip
+def test_a_scale_is_told_from_each_phase_alone_or_from_what_is_left_of_the_whole(tmp_path, phases):
+    rows = [each for each in tpu_rows(1.1, 1.6) if each["phase"] in phases]
+    found = calibrate(file_of(tmp_path / "m.csv", rows)).fits[0]
+    assert (found.efficiency.step_ratio, found.efficiency.prefill_ratio) == pytest.approx((1.1, 1.6), rel=0.01)
+    assert all(measured_one == pytest.approx(expected) for _, measured_one, expected in found.farthest)
+
+
+def test_what_is_told_is_the_written_figures(tmp_path):
+    # Decode at 1.05 times the table, and end-to-end runs at twice: no one pair of ratios tells both.
+    rows = [each for each in tpu_rows(1.05, 1.05) if each["phase"] == "decode"]
+    rows += [each for each in tpu_rows(2.0, 2.0) if each["phase"] == "end_to_end"]
+    found = calibrate(file_of(tmp_path / "m.csv", rows)).fits[0]
+    assert found.efficiency.step_ratio == pytest.approx(1.05, rel=0.01)
+    for place, _, expected in found.farthest:
+        at = int(place.split("line ")[1].split(":")[0]) - 2
+        given = rows[at]
+        point = point_of(measured(slice="v5e:2x4", prompt_tokens=2048, output_tokens=65, batch=given["batch"],
+                                  phase=given["phase"], seconds=9.0))  # fmt: skip
+        ratios = found.efficiency.step_ratio, found.efficiency.prefill_ratio
+        assert expected == pytest.approx(sum(r * s for r, s in zip(ratios, point.compiled_s, strict=True)), rel=0.01)
+
+
+def test_the_shipped_figures_are_compared_on_the_same_rows(tmp_path):
+    # Of the prefills, all of one model, nothing tells the left-out model's: they are compared nowhere.
+    steps = [each for each in tpu_rows(1.1, 3.0) if each["phase"] == "decode"]
+    prefills = [each for each in tpu_rows(1.1, 3.0) if each["phase"] == "prefill"]
+    other = [{**each, "model": "llama-3.2-1b", "ms": 1100 * sum(point_of(measured(
+        model="llama-3.2-1b", slice="v5e:2x4", prompt_tokens=2048, output_tokens=65, batch=each["batch"],
+    )).compiled_s)} for each in steps]  # fmt: skip
+    both = calibrate(file_of(tmp_path / "m.csv", [*steps, *other, *prefills])).fits[0]
+    alone = calibrate(file_of(tmp_path / "n.csv", [*steps, *other])).fits[0]
+    assert (both.shipped_median, both.held_out_median) == pytest.approx((alone.shipped_median, alone.held_out_median))
+
+
+def test_a_range_holds_its_own_rows(tmp_path):
+    found = calibrate(file_of(tmp_path / "m.csv", [row(ms=16), row(ms=6)])).fits[0]
+    error = found.efficiency.errors["decode 1"]
+    for _, measured_one, expected in found.farthest:
+        assert error.low <= measured_one / expected <= error.high
+    assert any("times more than 1.5 times apart" in words for words in found.advice)
+
+
+def test_what_was_not_measured_has_the_wide_range(tmp_path):
+    moe = row(model="deepseek-v3", slice="h200:8", weights="fp8", kv="bf16", batch=1, isl=1024, osl=256, ms=18)
+    mine = tmp_path / "mine.toml"
+    calibrate(file_of(tmp_path / "m.csv", [moe]), out=mine)
+    words = {"isl": 1024, "osl": 256, "efficiency": str(mine)}
+    wide = shipped("gpus")[0].errors["decode 2+"]
+    same = step("deepseek-v3", slice="h200:8", weights="fp8", batch=1, **words)
+    assert same.step_high_s < wide.high * same.step_expected_s
+    assert "not all plain" not in " ".join(same.assumptions)
+    for model, slice_ in (("llama-3-70b", "h200:8"), ("llama-3-8b", "h200:1")):
+        other = step(model, slice=slice_, batch=1, **words)
+        assert other.step_high_s == pytest.approx(wide.high * other.step_expected_s)
+        assert "of another model than the one that was measured" in " ".join(other.assumptions)
+
+
+def test_a_scale_is_widened_where_the_plan_is_unlike_what_was_measured(tmp_path):
+    mine = tmp_path / "mine.toml"
+    calibrate(file_of(tmp_path / "m.csv", [each for each in tpu_rows(1.1, 1.1) if each["phase"] == "decode"]), out=mine)
+    like = step("llama-3-8b", slice="v5e:2x4", batch=8, efficiency=str(mine))
+    for model, slice_, said in (("llama-3-8b", "v5e:4x4", "more chips"), ("llama-3-70b", "v5e:2x4", "another model")):
+        other = step(model, slice=slice_, batch=8, efficiency=str(mine), weights="int8")
+        assert other.step_high_s / other.step_expected_s > 2 > like.step_high_s / like.step_expected_s
+        assert said in " ".join(other.assumptions)
+
+
+@pytest.mark.parametrize("words", [{"tp": 8, "dp": 2}, {"tp": 8, "pp": 2}])
+def test_prompts_side_by_side_on_a_tpu_are_left_out(words):
+    with pytest.raises(UnusableError, match="data parallelism"):
+        point_of(measured(slice="v5e:4x4", phase="prefill", layout=words))
+
+
+def test_an_end_to_end_row_counts_once(tmp_path):
+    rows = [row(phase="end_to_end", batch=b, ms=2100 + 30 * b) for b in (1, 2, 4)]
+    found = calibrate(file_of(tmp_path / "m.csv", rows), out=tmp_path / "mine.toml")
+    assert found.efficiencies[0].n_rows == 3
+    told = step("llama-3-8b", slice="h100:1", batch=1, efficiency=str(tmp_path / "mine.toml"))
+    assert "fitted to 3 measurements of your own (m.csv)" in " ".join(told.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"model": "llama-3-9b"}, r"m\.csv:line 2: .*llama-3-9b"),
+        ({"slice": "h100:3000000000"}, r"m\.csv:line 2"),
+        ({"isl": 0, "osl": 0}, r"m\.csv:line 2: .*above 0"),
+    ],
+)
+def test_a_row_that_is_off_names_its_line(tmp_path, words, said):
+    with pytest.raises(InputError, match=said):
+        calibrate(file_of(tmp_path / "m.csv", [row(**words)]))
+
+
+def test_a_file_twice_is_a_mistake(tmp_path):
+    made = file_of(tmp_path / "m.csv", [row()])
+    with pytest.raises(InputError, match="given twice"):
+        calibrate(made, made)
 
 
 def test_figures_that_are_no_better_say_so(tmp_path):

@@ -19,6 +19,7 @@ chips = ["h100"]
 models = ["llama-3-8b"]
 sources = ["m.csv"]
 most_chips = 8
+rows = 54
 weight_read_efficiency = 0.9
 kv_read_efficiency = 0.8
 matmul_efficiency = 0.5
@@ -30,7 +31,8 @@ prefill_token_passes = 2
 prefill_efficiency = { 8 = 0.5, 16 = 0.6 }
 """
 GOOD += "".join(
-    f'errors."{name}" = {{ rows = 9, models = 2, median = 0.05, low = 0.9, high = 1.1 }}\n' for name in GROUPS
+    f'errors."{name}" = {{ rows = 9, models = 2, range_rows = 9, median = 0.05, low = 0.9, high = 1.1 }}\n'
+    for name in GROUPS
 )
 SCALE = """
 [[scale]]
@@ -41,6 +43,7 @@ chips = ["v5e"]
 models = ["llama-3-8b"]
 sources = ["m.csv"]
 most_chips = 8
+rows = 54
 step_ratio = 1.2
 prefill_ratio = 1.4
 """
@@ -129,6 +132,7 @@ def test_what_is_off_of_a_tpu_is_one_line(file, old, new, said):
         ('errors."prefill 1"', 'errors."prefill 3"', "must be tables decode 1, decode 1 large"),
         ("rows = 9, ", "", "must have rows, models"),
         ("rows = 9, ", "rows = -9, ", "'-9' is no number"),
+        ("most_chips = 8", "most_chips = 2.5", "2.5 is no whole number"),
         ("low = 0.9", "low = 1.9", "low must be at most 1"),
         ("token_passes = 20", f"token_passes = 1{'0' * 400}", "no number between"),
         ("most_chips = 8", "most_chips = 8\nmost_chops = 8", "most_chops: no such key"),

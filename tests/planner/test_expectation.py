@@ -47,9 +47,9 @@ def test_a_chip_that_nobody_measured_says_so(slice_):
 @pytest.mark.parametrize(
     ("model", "slice_", "said"),
     [
-        ("llama-3-8b", "h100:16", "more than the 8 chips"),
+        ("llama-3-8b", "h100:16", "more chips than the 8"),
         ("qwen3-30b-a3b", "h100:1", "not all plain attention"),
-        ("deepseek-v3", "h200:16", "more than the 8 chips that were measured at most and of a model"),
+        ("deepseek-v3", "h200:16", "more chips than the 8 that were measured at most and of a model"),
     ],
 )
 def test_what_is_carried_further_has_the_wide_range(model, slice_, said):
@@ -64,6 +64,19 @@ def test_pipeline_stages_were_not_measured():
     assert "in pipeline stages" in found.basis
     assert found.decode.high >= of("llama-3-8b", "b200:8").decode.high > like.decode.high
     assert of("llama-3-70b", "v5e:4x4", tp=8, pp=2).decode.high > of("llama-3-70b", "v5e:4x4").decode.high
+
+
+def test_a_range_is_told_by_the_batch_of_a_group():
+    alone = slicewise.step("llama-3-8b", slice="h100:1", batch=8)
+    replicas = slicewise.step("llama-3-8b", slice="h100:8", tp=1, dp=8, batch=64)
+    for name in ("step_expected_s", "step_low_s", "step_high_s"):
+        assert getattr(replicas, name) == pytest.approx(getattr(alone, name), rel=1e-6)
+
+
+def test_chips_that_share_experts_wait_for_each_other():
+    found = of("qwen3-30b-a3b", "h100:8", tp=1, dp=8, ep=8)
+    assert found.inputs["sync_s"] > 0
+    assert of("qwen3-30b-a3b", "h100:8", tp=1, dp=8, ep=1).inputs["sync_s"] == 0
 
 
 def test_a_layout_counts_the_chips_that_wait_for_each_other():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from slicewise.calibrate.held_out import ENOUGH
 from slicewise.calibrate.terms import Point
 
-ENOUGH = 8
-"""Measurements of a phase from which a range is its own."""
+_APART = 1.5
+"""Times by which repetitions may differ before something else than noise is to blame."""
 _WIDE = 4
 """Times by which batches, or contexts, should differ at least for their terms to be told apart."""
 
@@ -22,7 +23,11 @@ def advice(own: Sequence[Point]) -> tuple[str, ...]:
     prompts = [point for point in own if point.phase != "decode"]
     is_compiled = all(point.compiled_s for point in own)
     tells = " a layer's cost from the bandwidth, and" if not is_compiled else ""
+    engines = sorted({point.measurement.engine for point in own if point.measurement.engine})
+    mixed = f"Rows of {', '.join(engines)} are fitted as one: give each engine a file of its own."
     found = [
+        *([mixed] if len(engines) > 1 else []),
+        *_disagreeing(own),
         *_few(steps, "decode step"),
         *_steps(steps, is_compiled=is_compiled),
         *_few(prompts, "prefill"),
@@ -41,12 +46,24 @@ def advice(own: Sequence[Point]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _disagreeing(own: Sequence[Point]) -> list[str]:
+    """Configurations whose repetitions lie far apart, which no figures tell."""
+    seconds: dict[tuple[object, ...], list[float]] = {}
+    for point in own:
+        seconds.setdefault(point.measurement.configuration, []).append(point.measurement.seconds)
+    apart = sum(max(each) > _APART * min(each) for each in seconds.values())
+    if not apart:
+        return []
+    what = "1 configuration was" if apart == 1 else f"{apart} configurations were"
+    return [f"{what} measured with times more than {_APART:g} times apart: what else differed?"]
+
+
 def _few(points: Sequence[Point], noun: str) -> list[str]:
     if not points:
         return [f"No {noun} was measured: what is expected of one stays with the shipped figures."]
     if len(points) < ENOUGH:
         words = f"1 {noun} is" if len(points) == 1 else f"{len(points)} {noun}s are"
-        return [f"{words} few: from {ENOUGH} on the range is their own."]
+        return [f"{words} few: of several models, {ENOUGH} and more have a range of their own."]
     return []
 
 
@@ -60,7 +77,7 @@ def _steps(steps: Sequence[Point], *, is_compiled: bool) -> list[str]:
     found = []
     if max(batches) < _WIDE * min(batches):
         found.append(f"Batches are {_span(batches)}: one at least {_WIDE} times larger tells {tells}.")
-    tells = "the same" if is_compiled else "the rate at which the cache is read"
+    tells = "how far the ratio carries" if is_compiled else "the rate at which the cache is read"
     if max(contexts) < _WIDE * max(min(contexts), 1):
         found.append(
             f"Contexts are {_span(contexts)}: one at least {_WIDE} times longer, at a large batch, tells {tells}."

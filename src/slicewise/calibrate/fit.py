@@ -81,7 +81,6 @@ def fit(
     start: Coefficients = START,
     shared: Sequence[str] = SHARED,
     hold: float = 0.01,
-    weights: NDArray[np.float64] | None = None,
 ) -> Fit:
     """Fit the coefficients of every group at once.
 
@@ -91,7 +90,6 @@ def fit(
         start: where coefficients start, and what they are held to.
         shared: terms with one coefficient for all groups.
         hold: how strongly a coefficient is held to where it starts, in rows that it outweighs when it is e times off.
-        weights: of the rows; all alike when None. Shape (n,).
     """
     names = sorted(set(groups))
     keys = [("", term) for term in TERMS if term in shared]
@@ -104,15 +102,14 @@ def fit(
             spread[row, columns["" if term in shared else group, term]] += terms[row, place]
     first = np.array([start[term] for _, term in keys])
     least = np.array([1.0 if term in SLOWED else _LEAST[term] for _, term in keys])
-    share = np.sqrt(np.ones(len(points)) if weights is None else weights)
     held = np.sqrt(hold) * _SOFT
     # Coefficients differ by eight orders of magnitude: their logarithms do not.
     found = least_squares(
-        lambda logs: np.concatenate([share * np.log(spread @ np.exp(logs) / truth), held * (logs - np.log(first))]),
+        lambda logs: np.concatenate([np.log(spread @ np.exp(logs) / truth), held * (logs - np.log(first))]),
         np.log(np.maximum(first, least * 1.001)),
         jac=lambda logs: np.concatenate(
             [
-                share[:, None] * spread * np.exp(logs) / (spread @ np.exp(logs))[:, None],
+                spread * np.exp(logs) / (spread @ np.exp(logs))[:, None],
                 held * np.eye(len(keys)),
             ]
         ),

@@ -15,7 +15,7 @@ from slicewise.spec.efficiency import Error, group_of
 COVERED = 0.8
 """Share of the measurements that lie in a range."""
 ROUNDING = float(np.sqrt(np.finfo(float).eps))
-FEWEST = 8
+ENOUGH = 8
 """Rows from which a group has a range of its own."""
 
 Fitter = Callable[[Sequence[Point], Sequence[str]], Fit]
@@ -75,8 +75,8 @@ def left_out(points: Sequence[Point], groups: Sequence[str], left: Sequence[str]
     return found
 
 
-def ranges(points: Sequence[Point], expected_s: Floats) -> dict[str, Error]:
-    """Error and range of each group of rows, whatever the chip, from expected times that never saw them."""
+def ranges(points: Sequence[Point], expected_s: Floats, fewest: int = ENOUGH) -> dict[str, Error]:
+    """Error and range of each group of at least so many rows, whatever the chip, around expected times."""
     ratio = measured_s(points) / expected_s
     own: dict[str, list[int]] = {}
     for i, point in enumerate(points):
@@ -85,7 +85,7 @@ def ranges(points: Sequence[Point], expected_s: Floats) -> dict[str, Error]:
     return {
         name: error_of(ratio[rows], len({points[i].model for i in rows}))
         for name, rows in own.items()
-        if len(rows) >= FEWEST
+        if len(rows) >= fewest
     }
 
 
@@ -100,8 +100,21 @@ def error_of(ratio: Floats, n_models: int, weights: Floats | None = None) -> Err
     share = np.ones(len(off)) if weights is None else weights[order] * len(off) / weights.sum()
     at = int(np.searchsorted(np.cumsum(share), COVERED * (len(off) + 1) - ROUNDING))
     reach = float(np.exp(off[order][min(at, len(off) - 1)]))
-    median = float(np.median(np.abs(1 / ratio - 1)))
-    return Error(n_rows=len(ratio), n_models=n_models, median=median, low=1 / reach, high=reach)
+    return Error(
+        n_rows=len(ratio),
+        n_models=n_models,
+        range_rows=len(ratio),
+        median=_median(np.abs(1 / ratio - 1), weights),
+        low=1 / reach,
+        high=reach,
+    )
+
+
+def _median(sizes: Floats, weights: Floats | None) -> float:
+    if weights is None:
+        return float(np.median(sizes))
+    order = np.argsort(sizes)
+    return float(sizes[order][np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)])
 
 
 def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fitter: Fitter = fit) -> Told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from slicewise.errors import InputError
 
@@ -69,8 +70,25 @@ class Measurement:
             raise InputError(f"{self.where}: {self.phase} of {self.prompt_tokens} prompt tokens; give isl, at least 1")
         if self.phase == END_TO_END and self.output_tokens < 1:
             raise InputError(f"{self.where}: {self.phase} of {self.output_tokens} output tokens; give osl, at least 1")
-        if self.phase == DECODE and not self.held_tokens >= 0:
-            raise InputError(f"{self.where}: a context of {self.held_tokens:g} tokens; give one of 0 or more")
+        if self.phase == DECODE and not self.held_tokens > 0:
+            raise InputError(f"{self.where}: a context of {self.held_tokens:g} tokens; give one above 0")
+
+    def __str__(self) -> str:
+        """Where it stands and what ran, in a few words."""
+        lengths = f"{self.held_tokens:,.0f} tokens" if self.phase == DECODE else f"{self.prompt_tokens:,} prompt tokens"
+        return f"{self.where}: {self.model}, {self.phase}, batch {self.batch:,}, {lengths}"
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return Path(self.where.rpartition(":")[0] or self.where).name
+
+    @property
+    def configuration(self) -> tuple[object, ...]:
+        """What repetitions have in common."""
+        lengths = self.prompt_tokens, self.output_tokens, self.context_tokens
+        ran = self.model, self.phase, self.slice, self.weights, self.kv, self.compute
+        return *ran, *sorted(self.layout.items()), self.batch, *lengths
 
     @property
     def held_tokens(self) -> float:

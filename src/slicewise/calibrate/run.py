@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slicewise.calibrate.own import HEADING, Fitted, fitted
+from slicewise.calibrate.own import ABSURD, HEADING, Fitted, fitted, usable
 from slicewise.calibrate.read import Given, read_measurements
 from slicewise.calibrate.terms import Point, UnusableError, point_of
 from slicewise.calibrate.write import efficiency_toml
@@ -16,7 +16,10 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.spec.efficiency import Efficiency, Scale
 
-_TOO_FAST = "faster than the bound: its unit, batch, lengths or dtypes are not what ran"
+_TOO_FAST = "faster than the bound: unit, batch, lengths or dtypes are not what ran"
+_TOO_SLOW = f"more than {ABSURD:g} times what is expected: the unit is off, or something else ran"
+_SHOWN = 3
+"""Places that a reason names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,7 @@ def calibrate(
     if not found:
         reasons = "; ".join(f"{count} × {reason}" for reason, count in left_out.items()) or "it is empty"
         raise InputError(f"{path}: no measurement in it can be used ({reasons}); see docs/calibration.md for the forms")
-    fits = tuple(fitted(chip, own, Path(path).name) for chip, own in _by_chip(found).items())
+    fits = tuple(fitted(chip, own) for chip, own in _by_chip(found).items())
     text = efficiency_toml([each.efficiency for each in fits], HEADING)
     if out is not None:
         _write(Path(out), text)
@@ -85,8 +88,12 @@ def calibrate(
 
 
 def _points(paths: Sequence[Path], given: Given) -> tuple[list[Point], dict[str, int]]:
+    twice = next((path for path, count in Counter(paths).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice}: is given twice; give it once")
     found: list[Point] = []
     left_out: Counter[str] = Counter()
+    off: dict[str, list[str]] = {}
     for path in paths:
         if path.suffix == ".toml":
             raise InputError(f"{path}: an efficiency file is no measurement; take it with --efficiency {path}")
@@ -98,11 +105,22 @@ def _points(paths: Sequence[Path], given: Given) -> tuple[list[Point], dict[str,
             except UnusableError as error:
                 left_out[str(error)] += 1
                 continue
+            except InputError as error:
+                raise InputError(f"{measurement.where}: {error}") from None
             if measurement.seconds < point.bound_s:
-                left_out[f"{_TOO_FAST} ({measurement.where})"] += 1
+                off.setdefault(_TOO_FAST, []).append(measurement.where)
             else:
                 found.append(point)
-    return found, dict(left_out)
+    kept: list[Point] = []
+    for own in _by_chip(found).values():
+        rows, absurd = usable(own)
+        kept += rows
+        for point in absurd:
+            off.setdefault(_TOO_SLOW, []).append(point.measurement.where)
+    for reason, places in off.items():
+        more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+        left_out[f"{reason} ({', '.join(places[:_SHOWN])}{more})"] += len(places)
+    return kept, dict(left_out)
 
 
 def _by_chip(found: Sequence[Point]) -> dict[str, list[Point]]:
@@ -113,5 +131,6 @@ def _by_chip(found: Sequence[Point]) -> dict[str, list[Point]]:
 def _write(out: Path, text: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--out {out}: {error.strerror or 'cannot be written'}; give another place") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "cannot be written"
+        raise InputError(f"--out {out}: {reason}; give another place") from None

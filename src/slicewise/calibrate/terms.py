@@ -37,7 +37,8 @@ class Point:
         model: its name.
         terms: seconds or counts, in the order of TERMS. Shape (10,).
         bound_s: what no engine undercuts. [s]
-        compiled_s: what a TPU's compiler expects; None where it was not asked. [s]
+        compiled_s: what a TPU's compiler expects of the steps and of the prefill in it; None where it was not asked.
+            [s]
     """
 
     measurement: Measurement
@@ -46,7 +47,7 @@ class Point:
     model: str
     terms: NDArray[np.float64]
     bound_s: float
-    compiled_s: float | None
+    compiled_s: tuple[float, float] | None
 
     @property
     def phase(self) -> str:
@@ -86,12 +87,12 @@ def point_of(measurement: Measurement, model: Model | None = None) -> Point:
     )
 
 
-def _compiled_s(found: Deployment, measurement: Measurement) -> float:
-    """What the compiler's table has of it; prompts one after the other."""
-    step_s = float(found.value("step_expected_s", batch=measurement.batch))
-    prefill_s = measurement.batch * float(found.value("prefill_expected_s"))
+def _compiled_s(found: Deployment, measurement: Measurement) -> tuple[float, float]:
+    """What the compiler's table has of its steps and of its prompts, one after the other."""
     steps = {"decode": 1, "prefill": 0}.get(measurement.phase, measurement.output_tokens - 1)
-    return steps * step_s + (prefill_s if measurement.phase != "decode" else 0.0)
+    step_s = float(found.value("step_expected_s", batch=measurement.batch)) if steps else 0.0
+    prompts = 0 if measurement.phase == "decode" else measurement.batch
+    return steps * step_s, prompts * (float(found.value("prefill_expected_s")) if prompts else 0.0)
 
 
 class UnusableError(InputError):
@@ -112,11 +113,13 @@ def _deployment(measurement: Measurement, model: Model | None) -> Deployment:
     if measurement.context_tokens is not None and measurement.phase == "decode":
         flags["context"] = round(measurement.context_tokens)
     given = {name: value for name, value in flags.items() if value is not None}
+    is_step = measurement.phase == "decode"
     found = ask(model or measurement.model, given).deployment()  # type: ignore[arg-type]  # words of a question
-    if found.ranks and found.ranks.pp * found.ranks.dp > 1 and not found.traits.is_compiled:
+    if found.ranks and found.ranks.pp * found.ranks.dp > 1 and not (found.traits.is_compiled and is_step):
         raise UnusableError("pipeline stages or data parallelism, which are not fitted")
-    most = int(found.value("max_batch"))
-    if measurement.phase != "prefill" and measurement.batch > most:
+    if found.ranks and found.ranks.ep > 1 and not is_step and measurement.batch > 1:
+        raise UnusableError("prompts of a batch whose experts are spread over chips, which are not fitted")
+    if (measurement.batch if measurement.phase != "prefill" else 1) > int(found.value("max_batch")):
         raise UnusableError("more sequences than fit at once, so that the batch that ran is not known")
     return found
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import ceil, floor, log10
 from typing import Any
 
 from slicewise.calibrate.fit import Coefficients
@@ -86,7 +87,8 @@ def _entry(fit: Efficiency) -> str:
     words = {key: getattr(fit, key) for key in ("name", "family", "engine", "measured")}
     lists = {key: list(getattr(fit, key)) for key in ("chips", "models", "sources")}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**words, **lists}.items()]
-    lines += [f"{key} = {getattr(fit, key):g}" for key in ("most_chips", *SHARES)]
+    lines += [f"most_chips = {fit.most_chips}", f"rows = {fit.n_rows}"]
+    lines += [f"{key} = {getattr(fit, key):g}" for key in SHARES]
     lines += [f'{key} = "{getattr(fit, f"{key}_s") / US:.{DIGITS}g} us"' for key in ("layer", "sync")]
     lines += [f"{key} = {getattr(fit, key):g}" for key in ("token_passes", "prefill_token_passes")]
     by_bits = ", ".join(f"{bits} = {share:g}" for bits, share in sorted(fit.prefill_efficiency.items()))
@@ -97,7 +99,7 @@ def _entry(fit: Efficiency) -> str:
 def _errors(errors: Mapping[str, Error]) -> list[str]:
     lines = []
     for name, error in errors.items():
-        counts = f"rows = {error.n_rows}, models = {error.n_models}"
+        counts = f"rows = {error.n_rows}, models = {error.n_models}, range_rows = {error.range_rows}"
         told = f"{counts}, median = {error.median:g}, low = {error.low:g}, high = {error.high:g}"
         lines.append(f'errors."{name}" = {{ {told} }}')
     return lines
@@ -107,13 +109,14 @@ def _scale_entry(scale: Scale) -> str:
     words = {key: getattr(scale, key) for key in ("name", "engine", "measured")}
     lists = {key: list(getattr(scale, key)) for key in ("chips", "models", "sources")}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**words, **lists}.items()]
-    lines += [f"{key} = {getattr(scale, key):g}" for key in ("most_chips", "step_ratio", "prefill_ratio")]
+    lines += [f"most_chips = {scale.most_chips}", f"rows = {scale.n_rows}"]
+    lines += [f"{key} = {getattr(scale, key):g}" for key in ("step_ratio", "prefill_ratio")]
     return "\n".join([*lines, *_errors(scale.errors)]) + "\n"
 
 
 def rounded(error: Error) -> Error:
-    """An error in as many digits as it bears; the range takes in what is expected."""
-    low, high = min(_short(error.low), 1.0), max(_short(error.high), 1.0)
+    """An error in as many digits as it bears; the range takes in what is expected, and all that it did before."""
+    low, high = min(_short(error.low, floor), 1.0), max(_short(error.high, ceil), 1.0)
     return replace(error, median=_short(error.median), low=low, high=high)
 
 
@@ -122,5 +125,9 @@ def _share(coefficient: float) -> float:
     return min(_short(1 / coefficient), 1.0)
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+def _short(value: float, to: Callable[[float], int] = round) -> float:
+    """A value in few digits."""
+    if value <= 0:
+        return 0.0
+    scale = 10.0 ** (DIGITS - 1 - floor(log10(value)))
+    return float(f"{to(value * scale) / scale:.{DIGITS}g}")

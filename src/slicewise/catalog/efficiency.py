@@ -6,6 +6,7 @@ A file holds a table `[[fit]]` for each engine and family of chips. The first th
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -57,7 +58,12 @@ def tpu_errors(chip: str) -> TpuErrors:
     table = tomllib.loads(_file("tpus").read_text(encoding="utf-8"))
     entry = table.get(chip, table["others"])
     error = Error(
-        n_rows=entry["rows"], n_models=entry["models"], median=entry["median"], low=entry["low"], high=entry["high"]
+        n_rows=entry["rows"],
+        n_models=entry["models"],
+        range_rows=entry["rows"],
+        median=entry["median"],
+        low=entry["low"],
+        high=entry["high"],
     )
     return TpuErrors(
         error=error,
@@ -125,18 +131,27 @@ def _all(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency | Scale, ...
     if not isinstance(scales, list) or not all(isinstance(entry, dict) for entry in scales):
         raise InputError(f"{where}: scale must be tables [[scale]]; write the file with slicewise calibrate")
     found = tuple(_scale(entry, f"{where}: scale {number}") for number, entry in enumerate(scales, 1))
-    return (*found, *(_fits(parsed, where) if "fit" in parsed or not found else ()))
+    both: tuple[Efficiency | Scale, ...] = (*found, *(_fits(parsed, where) if "fit" in parsed or not found else ()))
+    counts = Counter(chip for fit in both for chip in fit.chips)
+    twice = next((chip for chip, count in counts.items() if count > 1), None)
+    if twice:
+        raise InputError(f"{where}: {twice} stands in it {counts[twice]} times; leave one of them")
+    return both
 
 
 def _scale(entry: Mapping[str, Any], where: str) -> Scale:
     words = ("name", "engine", "measured")
-    known = {*words, *_LISTS, "most_chips", "step_ratio", "prefill_ratio", "errors"}
+    known = {*words, *_LISTS, "most_chips", "rows", "step_ratio", "prefill_ratio", "errors"}
     _known_keys(entry, known, where)
     found: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in words}
     found |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
     found["chips"] = tuple(_chip(name, where) for name in found["chips"])
+    strays = [name for name in found["chips"] if find_chip(name).is_gpu]
+    if strays:
+        raise InputError(f"{where}: {strays[0]} is no TPU; a GPU's figures stand in [[fit]]")
     return Scale(
-        most_chips=int(_number(entry["most_chips"], f"{where}: most_chips", least=1.0)),
+        most_chips=_whole(entry["most_chips"], f"{where}: most_chips", least=1),
+        n_rows=_whole(entry["rows"], f"{where}: rows"),
         step_ratio=_number(entry["step_ratio"], f"{where}: step_ratio"),
         prefill_ratio=_number(entry["prefill_ratio"], f"{where}: prefill_ratio"),
         errors=_errors(entry["errors"], f"{where}: errors"),
@@ -161,7 +176,7 @@ def _fits(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency, ...]:
 
 
 def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
-    known = {*_WORDS, *_LISTS, *SHARES, *PASSES, *TIMES, "most_chips", "prefill_efficiency", "errors"}
+    known = {*_WORDS, *_LISTS, *SHARES, *PASSES, *TIMES, "most_chips", "rows", "prefill_efficiency", "errors"}
     _known_keys(entry, known, where)
     words: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in _WORDS}
     words |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
@@ -171,7 +186,8 @@ def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
     words["chips"] = tuple(_chip(name, where) for name in words["chips"])
     return Efficiency(
         is_calibrated=True,
-        most_chips=int(_number(entry["most_chips"], f"{where}: most_chips", least=1.0)),
+        most_chips=_whole(entry["most_chips"], f"{where}: most_chips", least=1),
+        n_rows=_whole(entry["rows"], f"{where}: rows"),
         prefill_efficiency=_by_bits(entry["prefill_efficiency"], f"{where}: prefill_efficiency"),
         errors=_errors(entry["errors"], f"{where}: errors"),
         **words,
@@ -204,6 +220,13 @@ def _number(value: object, where: str, *, least: float = 0.000001, most: float =
     return float(value)  # type: ignore[arg-type]
 
 
+def _whole(value: object, where: str, *, least: int = 0) -> int:
+    found = _number(value, where, least=least)
+    if not found.is_integer():
+        raise InputError(f"{where}: {value} is no whole number")
+    return int(found)
+
+
 def _time(value: object, where: str) -> float:
     found = parse(_word(value, where), "s", where)
     if not 0 <= found < 1:
@@ -224,13 +247,12 @@ def _errors(value: object, where: str) -> Mapping[str, Error]:
 
 
 def _error(value: object, where: str) -> Error:
-    keys = ("rows", "models", "median", "low", "high")
+    keys = ("rows", "models", "range_rows", "median", "low", "high")
     if not isinstance(value, dict) or set(value) != set(keys):
         raise InputError(f"{where}: must have {', '.join(keys)}")
     low, high = (_number(value[key], f"{where}.{key}") for key in ("low", "high"))
     if not low <= 1 <= high:
         raise InputError(f"{where}: low must be at most 1 and high at least 1, and they are {low:g} and {high:g}")
-    rows, models = (int(_number(value[key], f"{where}.{key}", least=0.0)) for key in ("rows", "models"))
-    return Error(
-        n_rows=rows, n_models=models, median=_number(value["median"], f"{where}.median", least=0.0), low=low, high=high
-    )
+    rows, models, of = (_whole(value[key], f"{where}.{key}") for key in ("rows", "models", "range_rows"))
+    median = _number(value["median"], f"{where}.median", least=0.0)
+    return Error(n_rows=rows, n_models=models, range_rows=of, median=median, low=low, high=high)

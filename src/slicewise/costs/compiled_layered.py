@@ -8,6 +8,7 @@ from __future__ import annotations
 from slicewise.costs.compiled_prefill import prefill_expected_s as plain_expected_s
 from slicewise.costs.compiled_prefill import prefill_matmul_core_s as plain_matmul_core_s
 from slicewise.costs.compiled_prefill import prefill_small_core_s as plain_small_core_s
+from slicewise.costs.compiled_prefill import prefill_waiting_s as plain_waiting_s
 from slicewise.costs.compiled_prefill import prefill_weight_elements_read as plain_elements_read
 from slicewise.costs.real import Real
 from slicewise.spec.compiled import CompiledOperations
@@ -67,8 +68,21 @@ def prefill_small_core_s(
     )
 
 
-def prefill_expected_s(
+def prefill_waiting_s(
     prefill_param_load_s: Real,
+    prefill_matmul_core_s: Real,
+    prefill_attention_core_s: Real,
+    prefill_small_core_s: Real,
+    prefill_busy_ici_s: Real,
+) -> Real:
+    """What loading the weights takes of the slice's time beyond all that goes on beside it. [s]"""
+    return plain_waiting_s(
+        prefill_param_load_s, prefill_matmul_core_s, prefill_attention_core_s, prefill_small_core_s, prefill_busy_ici_s
+    )
+
+
+def prefill_expected_s(
+    prefill_waiting_s: Real,
     prefill_matmul_core_s: Real,
     prefill_attention_core_s: Real,
     prefill_small_core_s: Real,
@@ -78,7 +92,7 @@ def prefill_expected_s(
 ) -> Real:
     """Prefill as the compiler expects it, a prompt's share of the slice's time, times what was measured. [s]"""
     return plain_expected_s(
-        prefill_param_load_s,
+        prefill_waiting_s,
         prefill_matmul_core_s,
         prefill_attention_core_s,
         prefill_small_core_s,

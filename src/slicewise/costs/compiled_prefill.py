@@ -83,8 +83,20 @@ def prefill_small_core_s(
     return n_blocks * elements * compiled.prefill_activation_cycles / clock_hz
 
 
-def prefill_expected_s(
+def prefill_waiting_s(
     param_load_s: Real,
+    prefill_matmul_core_s: Real,
+    prefill_attention_core_s: Real,
+    prefill_small_core_s: Real,
+    prefill_ici_s: Real,
+) -> Real:
+    """What loading the weights takes beyond all that goes on beside it. [s]"""
+    core = prefill_matmul_core_s + prefill_attention_core_s + prefill_small_core_s
+    return np.maximum(param_load_s - core - prefill_ici_s, 0)
+
+
+def prefill_expected_s(
+    prefill_waiting_s: Real,
     prefill_matmul_core_s: Real,
     prefill_attention_core_s: Real,
     prefill_small_core_s: Real,
@@ -94,4 +106,4 @@ def prefill_expected_s(
 ) -> Real:
     """Prefill as the compiler expects it, times what was measured of its like; never below the bound. [s]"""
     core = prefill_matmul_core_s + prefill_attention_core_s + prefill_small_core_s
-    return np.maximum(np.maximum(param_load_s, core + prefill_ici_s) * prefill_ratio, prefill_bound_s)
+    return np.maximum((prefill_waiting_s + core + prefill_ici_s) * prefill_ratio, prefill_bound_s)

@@ -9,22 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.costs.real import Real
+from slicewise.spec.efficiency import LARGE
 
-LARGE_BATCH = 64
-"""Batch from which the range of a step is another."""
+
+def group_batch(batch: Real) -> Real:
+    """Sequences that the chips that work together advance in a step. []"""
+    return batch
 
 
 def step_low_s(
-    batch: Real, step_expected_s: Real, step_low_ratio: Real, large_step_low_ratio: Real, step_overlapped_s: Real
+    group_batch: Real, step_expected_s: Real, step_low_ratio: Real, large_step_low_ratio: Real, step_overlapped_s: Real
 ) -> Real:
     """Lower end of the range that holds 8 of 10 measured steps; never below the bound. [s]"""
-    ratio = np.where(batch < LARGE_BATCH, step_low_ratio, large_step_low_ratio)
+    ratio = np.where(group_batch < LARGE, step_low_ratio, large_step_low_ratio)
     return np.maximum(step_expected_s * ratio, step_overlapped_s)
 
 
-def step_high_s(batch: Real, step_expected_s: Real, step_high_ratio: Real, large_step_high_ratio: Real) -> Real:
+def step_high_s(group_batch: Real, step_expected_s: Real, step_high_ratio: Real, large_step_high_ratio: Real) -> Real:
     """Upper end of the range that holds 8 of 10 measured steps. [s]"""
-    return step_expected_s * np.where(batch < LARGE_BATCH, step_high_ratio, large_step_high_ratio)
+    return step_expected_s * np.where(group_batch < LARGE, step_high_ratio, large_step_high_ratio)
 
 
 def prefill_peak_s(prefill_flops: Real, n_chips: Real, flops_per_s: Real) -> Real:

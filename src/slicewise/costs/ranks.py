@@ -38,6 +38,11 @@ def step_batch_ideal(batch: Real) -> Real:
     return batch
 
 
+def group_batch(step_batch: Real, batch_groups: Real) -> Real:
+    """Sequences that the chips of one group advance in a step, on one pipeline stage. []"""
+    return step_batch / batch_groups
+
+
 def matmul_flops(step_batch: Real, computed_params: Real) -> Real:
     """FLOPs of the matrices, those that every tensor rank computes whole included. [FLOP]"""
     return 2 * step_batch * computed_params

@@ -12,7 +12,7 @@ from slicewise.units import show
 
 BOUND = (
     "Times are bounds: launches, norms, sampling, the host and imperfect bandwidth are neglected;"
-    " published steps took 1.1 to 6.3 times the roofline, 1.9 in the median (docs/benchmarks.md)."
+    " published steps took 1.0 to 6.3 times the roofline, 1.8 in the median (docs/benchmarks.md)."
 )
 
 SERIAL = (

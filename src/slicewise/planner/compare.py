@@ -12,10 +12,10 @@ from slicewise.catalog.slices import load_slice
 from slicewise.costs import money
 from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
-from slicewise.planner.deployment import peak_rate
 from slicewise.planner.flags import truth
 from slicewise.planner.plan import Plan, plan
 from slicewise.planner.question import Flags, dtypes, efficiencies, known_words, listed, prices_of
+from slicewise.planner.rates import peak_rate
 from slicewise.planner.record import record
 from slicewise.spec.chip import Chip, Price
 from slicewise.spec.model import Model

@@ -18,7 +18,9 @@ from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
 from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
-from slicewise.spec.chip import Chip, Price
+from slicewise.planner.pacing import TOTALS, is_time, slowest
+from slicewise.planner.rates import peak_rate
+from slicewise.spec.chip import Price
 from slicewise.spec.efficiency import Efficiency, Scale
 from slicewise.spec.layout import KvLayout, kv_layout, sub_axes
 from slicewise.spec.model import Model
@@ -45,9 +47,6 @@ FIXED = (
     "all_to_all_latency_s",
 )
 """Quantities computed once, as far as they do not depend on the batch."""
-
-TIME_UNITS = ("s", "1/s", "USD")
-"""Units of what the slowest pipeline stage decides."""
 
 _GIVE = {
     "usd_per_chip_hour": "give --price",
@@ -146,8 +145,9 @@ class Deployment:
     def expectation(self) -> Expectation:
         """What expected times rest on."""
         served = Served(
+            model=self.model.name,
             chip=self.slice.chip,
-            n_chips=self.ranks.tp if self.ranks else self.slice.n_chips,
+            n_chips=self._together,
             n_stages=self.ranks.pp if self.ranks else 1,
             precision=self.precision,
             is_plain=is_plain(self.model) or self.model.reduces_once,
@@ -155,6 +155,13 @@ class Deployment:
             mfu=self.mfu if self.mfu_is_given else None,
         )
         return expectation(served, self.efficiencies)
+
+    @property
+    def _together(self) -> int:
+        """Chips that wait for each other in a layer: a group's, or all that experts are spread over."""
+        if self.ranks is None:
+            return self.slice.n_chips
+        return self.ranks.tp * self.ranks.dp if self.ranks.ep > 1 else self.ranks.tp
 
     @cached_property
     def graph(self) -> Graph:
@@ -255,6 +262,7 @@ class Deployment:
             "memory_fraction": self.conventions.memory_fraction,
             "reserve_bytes_per_chip": self.conventions.reserve_bytes_per_chip,
             "mfu": self.mfu,
+            "prompts_in_flight": 1,
             "requests_per_s": self.requests_per_s,
             "usd_per_chip_hour": self.price.usd_per_chip_hour if self.price else None,
             **self.expectation.inputs,
@@ -284,25 +292,17 @@ class Deployment:
         return tuple(self.with_(stage=stage) for stage in range(len(self.holdings)))
 
     @cached_property
-    def _slowest(self) -> dict[str, Deployment]:
-        return {}
+    def _slowest(self) -> Mapping[str, Deployment]:
+        return slowest(self._stages, self.graph)
 
     def paced_by(self, name: str) -> Deployment:
-        """The pipeline stage that sets the pace of all by a step's time: by its own, or of other times by `step_s`.
+        """The pipeline stage that sets the pace of all: the slowest by a phase's time, for all else by `step_s`.
 
         It is the slowest with one sequence a group: another may be at large batches, by a little.
         """
-        if not self._stages or self.ranks is None:
+        if not self._stages:
             return self
-        by = name if name.startswith("step_") and name.endswith("_s") else "step_s"
-        if by not in self._slowest:
-            lone = float(self.ranks.pp * self.ranks.dp)
-            self._slowest[by] = max(self._stages, key=lambda stage: float(stage.value(by, batch=lone)))
-        return self._slowest[by]
-
-    def _is_time(self, name: str) -> bool:
-        formula = self.graph.formulas.get(name)
-        return formula is not None and formula.unit in TIME_UNITS
+        return self._slowest[name if name in TOTALS else "step_s"]
 
     def evaluate(self, names: Iterable[str], **given: Any) -> Values:
         """Compute quantities at a batch, or over arrays of batches and contexts."""
@@ -310,11 +310,24 @@ class Deployment:
             return self._evaluate(names, **given)
         by_stage: dict[int | None, list[str]] = {}
         for name in names:
-            by_stage.setdefault(self.paced_by(name).stage if self._is_time(name) else None, []).append(name)
+            by_stage.setdefault(self.paced_by(name).stage if is_time(self.graph, name) else None, []).append(name)
         found: Values = {}
         for stage, asked in by_stage.items():
-            found |= (self if stage is None else self._stages[stage])._evaluate(asked, **given)
+            one, derived = (
+                self if stage is None else self._stages[stage],
+                [name for name in asked if name not in TOTALS],
+            )
+            phases = self._phases(**given) if derived and stage is not None else {}
+            found |= one._evaluate([name for name in asked if name in TOTALS], **given)
+            found |= one._evaluate(derived, **{**phases, **given})
         return found
+
+    def _phases(self, **given: Any) -> Values:
+        """The times of both phases, from which rates and prices follow whatever the stage."""
+        open_to = [
+            name for name in ("step_s", "prefill_s") if name not in given and (name[0] == "p" or "batch" in given)
+        ]
+        return {name: self.paced_by(name).value(name, **given) for name in open_to}
 
     def _evaluate(self, names: Iterable[str], **given: Any) -> Values:
         # Most calls vary the batch alone: what does not depend on it is computed once.
@@ -347,7 +360,7 @@ class Deployment:
             UnknownNameError: no such quantity.
             UnknownFactError: it rests on a fact that is not known, such as a price.
         """
-        if self._stages and self._is_time(name):
+        if self._stages and is_time(self.graph, name):
             return self.paced_by(name).explain(name, origins, **given)
         try:
             return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
@@ -374,17 +387,3 @@ class Deployment:
             inputs=self.inputs,
         )
         return {**found, **self.expectation.origins}
-
-
-def peak_rate(chip: Chip, compute: str) -> str:
-    """The dtype whose peak rate a chip offers for a compute dtype: fp16 runs at the rate of bf16.
-
-    Raises:
-        InputError: the chip does not offer it.
-    """
-    rate = "bf16" if compute == "fp16" else compute
-    if rate not in chip.flops_per_s:
-        raise InputError(
-            f"--compute {compute}: {chip.name} has no peak rate for it; offered: {', '.join(chip.flops_per_s)}"
-        )
-    return rate

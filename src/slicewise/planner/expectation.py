@@ -16,7 +16,7 @@ from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
 from slicewise.units import BITS_PER_BYTE
 
 _NARROW, _WIDE = 8, 16
-_LATENCY = "on more than the {} chips that were measured at most"
+_OTHER = "of another model than the one that was measured"
 _STAGES = "in pipeline stages, which were not measured"
 _KINDS = "of a model whose layers are not all plain attention and an MLP, as measured ones are"
 _AT = {"decode": 1, "decode_large": LARGE, "prefill": 1}
@@ -56,6 +56,7 @@ class Served:
     """What of a deployment decides what is expected of it.
 
     Attributes:
+        model: its name.
         chip: the chip.
         n_chips: chips that work together on a layer.
         n_stages: pipeline stages.
@@ -65,6 +66,7 @@ class Served:
         mfu: FLOPs utilisation in prefill that wins over what is expected; None where none was given.
     """
 
+    model: str
     chip: Chip
     n_chips: int
     precision: Precision
@@ -136,8 +138,11 @@ def _compiled(served: Served, scale: Scale | None) -> Expectation | None:
     # No prefill of a known length was measured on a TPU.
     unknown = replace(shipped(PRIOR)[0].errors[group_of("prefill", served.n_chips, 1)], n_rows=0, n_models=0)
     errors = {"decode": decode, "decode_large": decode, "prefill": unknown}
+    strange = _strange(scale, served) if scale else ""
     if scale:
-        errors = {name: scale.errors[group_of(name.partition("_")[0], served.n_chips, at)] for name, at in _AT.items()}
+        own = {name: scale.errors[group_of(name.partition("_")[0], served.n_chips, at)] for name, at in _AT.items()}
+        wide = {name: tpu_errors("").error if name.startswith("decode") else unknown for name in _AT}
+        errors = {name: _widened(own[name], wide[name]) for name in own} if strange else own
     table = f"cycles of operations as {versions} gives them", str(sources()["xla-cycles"])
     ratio = (f"measured over expected, of {scale.engine}" if scale else "nothing is fitted to measurements", "")
     document = "; ".join(map(_source, scale.sources if scale else steps.sources))
@@ -157,7 +162,9 @@ def _compiled(served: Served, scale: Scale | None) -> Expectation | None:
         engine=scale.engine if scale else f"XLA:TPU ({versions})",
         is_calibrated=steps.is_calibrated or scale is not None,
         **errors,
-        basis=_compiled_basis(served, steps, versions, scale, is_like=is_like),
+        basis=" ".join(
+            filter(None, (_compiled_basis(served, steps, versions, scale, is_like=is_like), _carried(strange)))
+        ),
     )
 
 
@@ -168,7 +175,7 @@ def _ratios(errors: Mapping[str, Error]) -> dict[str, float]:
 
 def _range_origins(errors: Mapping[str, Error], document: str) -> dict[str, tuple[str, str]]:
     return {
-        f"{_RATIO[name]}_{end}_ratio": (f"{_RANGE}, of {_counted(errors[name].n_rows, 'row')}", document)
+        f"{_RATIO[name]}_{end}_ratio": (f"{_RANGE}, of {_counted(errors[name].range_rows, 'row')}", document)
         for name in _RATIO
         for end in ("low", "high")
     }
@@ -182,17 +189,19 @@ def _prefill_efficiency(fit: Efficiency, compute: str) -> float:
 
 def fit_words(fit: Efficiency) -> str:
     """What a fitted figure rests on."""
-    rows = sum(error.n_rows for error in fit.errors.values())
     where = "" if fit.is_calibrated else "not calibrated for this chip: "
-    return f"{where}fitted to {rows:,} measurements of {fit.engine} on {', '.join(fit.chips)} ({fit.measured})"
+    return f"{where}fitted to {fit.n_rows:,} measurements of {fit.engine} on {', '.join(fit.chips)} ({fit.measured})"
 
 
-def _strange(fit: Efficiency, served: Served) -> str:
+def _strange(fit: Efficiency | Scale, served: Served) -> str:
     """How a deployment differs from all that was measured, in words; "" where it does not."""
+    is_own = isinstance(fit, Scale) or fit.is_own
+    was_measured = is_own and served.model in fit.models
     found = {
-        _LATENCY.format(fit.most_chips): served.n_chips > fit.most_chips,
+        f"on more chips than the {fit.most_chips} that were measured at most": served.n_chips > fit.most_chips,
         _STAGES: served.n_stages > 1,
-        _KINDS: not served.is_plain,
+        _OTHER: is_own and not was_measured and len(fit.models) == 1,
+        _KINDS: not served.is_plain and not was_measured,
     }
     return " and ".join(words for words, is_so in found.items() if is_so)
 
@@ -204,10 +213,13 @@ def _errors_of(fit: Efficiency, n_chips: int, *, is_like: bool) -> dict[str, Err
     own = {name: fit.errors[group] for name, group in groups.items()}
     if is_like:
         return own
-    return {
-        name: replace(error, low=min(error.low, wide[groups[name]].low), high=max(error.high, wide[groups[name]].high))
-        for name, error in own.items()
-    }
+    return {name: _widened(error, wide[groups[name]]) for name, error in own.items()}
+
+
+def _widened(error: Error, other: Error) -> Error:
+    """A range that takes in another, which tells how far it reaches."""
+    low, high = min(error.low, other.low), max(error.high, other.high)
+    return replace(error, low=low, high=high, range_rows=other.range_rows)
 
 
 def _basis(fit: Efficiency, served: Served, errors: Mapping[str, Error]) -> str:
@@ -219,10 +231,9 @@ def _basis(fit: Efficiency, served: Served, errors: Mapping[str, Error]) -> str:
             " engines lie apart."
         )
     if fit.is_own:
-        rows = sum(error.n_rows for error in fit.errors.values())
         return (
-            f"Expected times are those of {fit.engine} on {chips}, fitted to {_counted(rows, 'measurement')} of your"
-            f" own ({', '.join(fit.sources)}); where you measured little, the range is at least the shipped one."
+            f"Expected times are those of {fit.engine} on {chips}, fitted to {_counted(fit.n_rows, 'measurement')} of"
+            f" your own ({', '.join(fit.sources)}); where you measured little, the range is at least the shipped one."
         )
     small, large, prefill = (errors[name] for name in _AT)
     steps, models = small.n_rows + large.n_rows, max(small.n_models, large.n_models)
@@ -248,21 +259,29 @@ def _compiled_basis(served: Served, steps: TpuErrors, versions: str, scale: Scal
         " formulas of collectives"
     )
     if scale:
-        rows = sum(error.n_rows for error in scale.errors.values())
+        own = f"{_counted(scale.n_rows, 'measurement')} of your own ({', '.join(scale.sources)})"
         return (
-            f"{made}, times what {_counted(rows, 'measurement')} of your own ({', '.join(scale.sources)}) took of that."
+            f"{made}, times what {own} took of that; where you measured little, the range is at least the shipped one."
         )
-    error, made = steps.error, f"{made}; nothing is fitted to measurements, and no prefill was measured."
+    error = steps.error
+    made = (
+        f"{made}; nothing is fitted to measurements. No prefill was measured: its range is how far prefills of GPUs and"
+        " engines lie apart."
+    )
     servers = tpu_errors("").error
     wide = (
-        f"the range is that of {servers.n_rows} rows of servers on v6e and TPU7x, prefills mixed in, all of which took"
-        " longer than expected."
+        f"the range is that of {servers.n_rows} rows of servers on v6e and TPU7x, prefills mixed in, which took longer"
+        " than expected."
     )
     if not steps.is_calibrated:
         return f"{made} {served.chip.name} is not calibrated: {wide}"
-    told = f"{made} {error.n_rows} measured steps of one model ({steps.engine} on {served.chip.name}) are"
-    told = f"{told} {error.median:.0%} off in the median, mostly longer"
-    return f"{told}; the range holds 8 of 10 of them." if is_like else f"{told}. This plan is unlike them: {wide}"
+    told = f"{made} {error.n_rows} measured steps of {_counted(error.n_models, 'model')} ({steps.engine} on"
+    told = f"{told} {served.chip.name}) are {error.median:.0%} off in the median, mostly longer"
+    return (
+        f"{told}; the range of a step holds 8 of 10 of these same steps."
+        if is_like
+        else f"{told}. This plan is unlike them: {wide}"
+    )
 
 
 def _counted(count: int, noun: str) -> str:

@@ -18,6 +18,8 @@ from slicewise.planner.slices import default_deployment
 from slicewise.spec.model import Model
 from slicewise.units import plain
 
+_KINDS = ("bound", "context", "memory", "weights", "network", "model", "params", "book", "shards", "price")
+"""Assumptions that limits rest on: all but what is expected, of which none is told."""
 _NAMES = (
     "critical_batch",
     "model_parallel_limit_flops_bound",
@@ -119,7 +121,7 @@ def limits(model: str | Path | Model, **flags: Unpack[Flags]) -> ServingLimits:
         network_binds=_binds(values),
         legal_tensor_parallel=legal_tensor_parallel(question.model, deployment.precision),
         **values,  # type: ignore[arg-type]
-        assumptions=assumptions(deployment, batch=batch),
+        assumptions=assumptions(deployment, batch=batch, kinds=_KINDS),
         deployment=deployment,
     )
 

@@ -74,6 +74,7 @@ def origins(
         **layered_words(model, ranks),
         **_shards(model, slice_, ranks),
         "kv_batch_axes": ", ".join(str(axis) for axis in layout.batch_axes) or "none",
+        "prompts_in_flight": "prompts that the slice works on at once",
         "prompt_tokens": "prompt length (ISL)",
         "output_tokens": "output length (OSL)",
         "context_tokens": _context(counted, held, "prompt plus half the output: the mean of a sequence"),

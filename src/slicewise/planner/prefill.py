@@ -29,6 +29,9 @@ class Prefill:
 
     Attributes:
         bound: prefill_flops, param_load or prefill_ici, the largest term of the view.
+        ttft_s: time to the first token, unqueued: longer than `prefill_s`, the slice's time that a prompt takes, where
+            groups of the slice serve prompts side by side. [s]
+        prompts_in_flight: prompts that the slice works on at once.
         prefill_bound_s: at peak FLOPs, which no engine undercuts. [s]
         prefill_expected_s: as the engine that was measured is expected to run it; None under the book's conventions.
             [s]
@@ -58,6 +61,8 @@ class Prefill:
     prefill_overlapped_s: float | None
     prefill_serial_s: float | None
     prefill_s: float | None
+    ttft_s: float | None
+    prompts_in_flight: int
     prefill_bound_s: float | None
     prefill_expected_s: float | None
     prefill_low_s: float | None
@@ -86,6 +91,7 @@ class Prefill:
             UnknownNameError: no such number.
         """
         own = {"tokens_per_s_per_chip": "prefill_tokens_per_s_per_chip", "": f"prefill_{self.view}_s"}
+        own |= {"expected_prefill_s": "prefill_expected_s", "ttft_s": self.deployment.ttft}
         own |= _served(self.deployment)
         derivation = self.deployment.explain(own.get(name, name), batch=1)
         if not self.fits:
@@ -117,8 +123,6 @@ def prefill_of(deployment: Deployment) -> Prefill:
         timed = {name: values[served[name]] for name in _TIMES}
     told = verdict.fits and shows_expected(deployment)
     expected = deployment.evaluate(_EXPECTED) if told else dict.fromkeys(_EXPECTED)
-    shown = ["prefill_s", "prefill_tokens_per_s_per_chip"]
-    shown += ["usd_per_million_input_tokens"] if deployment.price else []
     terms = PREFILL_TERMS[:-1] if deployment.conventions.view == "roofline" else PREFILL_TERMS
     is_priced = verdict.fits and deployment.price is not None
     return Prefill(
@@ -134,9 +138,11 @@ def prefill_of(deployment: Deployment) -> Prefill:
         reason=verdict.detail or None,
         prefill_flops=float(deployment.value("prefill_flops")),
         **{name: None if value is None else float(value) for name, value in timed.items()},
+        ttft_s=float(deployment.value(deployment.ttft)) if verdict.fits else None,
+        prompts_in_flight=int(deployment.inputs.get("prompts_in_flight", 1)),
         **{name: None if value is None else float(value) for name, value in expected.items()},
         expected_terms=expected_terms(deployment, 1, "prefill_expected_s") if told else None,
-        figures=figures(deployment, shown) if told else None,
+        figures=_figures(deployment) if told else None,
         expected_engine=deployment.expectation.engine if told else None,
         is_calibrated=deployment.expectation.is_calibrated if told else None,
         view=deployment.conventions.view,
@@ -150,6 +156,13 @@ def prefill_of(deployment: Deployment) -> Prefill:
         ),
         deployment=deployment,
     )
+
+
+def _figures(deployment: Deployment) -> dict[str, Figures]:
+    names = ["prefill_s", "prefill_tokens_per_s_per_chip"]
+    names += ["usd_per_million_input_tokens"] if deployment.price else []
+    found = figures(deployment, [deployment.ttft, *names])
+    return {"ttft_s": found[deployment.ttft], **{name: found[name] for name in names}}
 
 
 def _served(deployment: Deployment) -> dict[str, str]:

@@ -49,7 +49,7 @@ def frontier_spec(
     layers = [
         *_limit_layers(limit_s),
         *_frontier_marks(lines, crossings),
-        *_frontier_labels(lines, x, y, limit_s),
+        *_frontier_labels(lines, x, y, limit_s, dashed),
         *_expected_layers(dashed, lines),
     ]
     note = f"Dots: batch {', '.join(map(str, LABELLED_BATCHES))} and the largest that fits."
@@ -144,13 +144,17 @@ def _context_colour(lines: list[list[Row]]) -> Spec:
     return {"field": "context_tokens", "type": "nominal", "scale": scale, "legend": None}
 
 
-def _frontier_labels(lines: list[list[Row]], x: LogScale, y: LogScale, limit_s: float | None) -> list[Spec]:
+def _frontier_labels(
+    lines: list[list[Row]], x: LogScale, y: LogScale, limit_s: float | None, dashed: list[Row]
+) -> list[Spec]:
     """Each line's context and largest batch at its end, then further batches where there is room."""
 
     def pixel(row: Row) -> tuple[float, float]:
         return x.at(row["step_s"]), HEIGHT - y.at(row["tokens_per_s_per_chip"])
 
     paths = [along(pixel(row) for row in line) for line in lines]
+    contexts = sorted({row["context_tokens"] for row in dashed})
+    paths += [along(pixel(row) for row in dashed if row["context_tokens"] == context) for context in contexts]
     if limit_s:
         paths.append(along([(x.at(limit_s), 0), (x.at(limit_s), HEIGHT)]))
     ends = [Label(_end_text(line[-1], first=line is lines[0]), pixel(line[-1]), line[-1], AT_END, 12) for line in lines]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ROWS_UNDER = ("candidates", "slices", "rows")
+ROWS_UNDER = ("candidates", "slices", "rows", "fits")
 """Keys under which a command's JSON holds its rows."""
 
 

@@ -11,8 +11,9 @@ class Error:
     """How far expected times were from measurements that the fit never saw.
 
     Attributes:
-        n_rows: measurements. []
+        n_rows: measurements of the chips that the figures are of. []
         n_models: models that they are of. []
+        range_rows: measurements, of other chips too, that the median and the range are of. []
         median: median absolute error. []
         low: of 10 measurements, 8 lie between this share of what was expected, []
         high: and this one. []
@@ -20,6 +21,7 @@ class Error:
 
     n_rows: int
     n_models: int
+    range_rows: int
     median: float
     low: float
     high: float
@@ -41,6 +43,7 @@ class Scale:
         most_chips: the most that worked together. []
         measured: when.
         sources: the files of the measurements.
+        n_rows: measurements. []
         step_ratio: measured over expected steps, the median. []
         prefill_ratio: the same of prefill; 1 where none was measured. []
         errors: by GROUPS.
@@ -53,6 +56,7 @@ class Scale:
     most_chips: int
     measured: str
     sources: tuple[str, ...]
+    n_rows: int
     step_ratio: float
     prefill_ratio: float
     errors: Mapping[str, Error]
@@ -88,6 +92,7 @@ class Efficiency:
         most_chips: the most that worked together. []
         measured: when, as the sources say.
         sources: keys of sources.toml, or the file of a user's own measurements.
+        n_rows: measurements. []
         is_calibrated: the chip itself was measured; otherwise the figures are those of other chips.
         weight_read_efficiency: share of the HBM bandwidth at which weights are read. []
         kv_read_efficiency: share of the HBM bandwidth at which the cache is read. []
@@ -109,6 +114,7 @@ class Efficiency:
     most_chips: int
     measured: str
     sources: tuple[str, ...]
+    n_rows: int
     is_calibrated: bool
     weight_read_efficiency: float
     kv_read_efficiency: float

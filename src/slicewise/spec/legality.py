@@ -132,7 +132,8 @@ def _layouts(n_chips: int, wanted: Mapping[str, int | None]) -> Iterable[Ranks]:
 
 
 def _divisors(n: int) -> list[int]:
-    return [ways for ways in range(1, n + 1) if n % ways == 0]
+    small = [ways for ways in range(1, math.isqrt(n) + 1) if n % ways == 0]
+    return sorted({*small, *(n // ways for ways in small)})
 
 
 def _refusals(model: Model, cuts: tuple[_Cut, ...], ranks: Ranks, n_chips: int | None) -> tuple[Refusal, ...]:

@@ -70,7 +70,7 @@ def _figures(name: str, fit: Efficiency | Scale) -> Table:
             ["a step takes", f"{fit.step_ratio:.3g}", "times what the compiler's table has"],
             ["prefill takes", f"{fit.prefill_ratio:.3g}", "times what the compiler's table has"],
         ]
-        return Table(f"{name}: the figures", ["", "", ""], rows, left=(0, 2))
+        return Table(f"{name}: the figures", ["", "figure", ""], rows, left=(0, 2))
     rows = [
         ["weights are read at", *_share(fit.weight_read_efficiency, "of the HBM bandwidth")],
         ["the cache is read at", *_share(fit.kv_read_efficiency, "of the HBM bandwidth")],
@@ -85,7 +85,7 @@ def _figures(name: str, fit: Efficiency | Scale) -> Table:
         ],
         ["a prompt token costs a layer", f"{fit.prefill_token_passes:.3g}", "passes of its activations through HBM"],
     ]
-    return Table(f"{name}: the figures", ["", "", ""], rows, left=(0, 2))
+    return Table(f"{name}: the figures", ["", "figure", ""], rows, left=(0, 2))
 
 
 def _share(share: float, of: str) -> tuple[str, str]:
@@ -97,7 +97,7 @@ def _ranges(name: str, each: Fitted) -> Table:
     """The ranges of what was measured; those of all else are the shipped ones."""
     rows = [_range(words, each.efficiency.errors[group]) for group, words in _GROUPS.items()]
     measured = [cells for cells in rows if cells[1] != "0"]
-    title = f"{name}: 8 of 10 measurements lie between these times what is expected"
+    title = f"{name}: 8 of 10 measurements lie between these multiples of what is expected"
     return Table(title, ["", "measured", "low", "high"], measured)
 
 

@@ -23,7 +23,20 @@ def compare_document(comparison: Comparison) -> Document:
         blocks.append(
             Table(f"The model on each ({_kind(planned)})", names, [_plan(row) for row in planned], left=(0, 1))
         )
+        blocks += _engines(planned)
     return blocks
+
+
+def _engines(planned: list[Compared]) -> list[Line]:
+    """Whose times are expected, and on which chips nobody measured them."""
+    found: dict[str, list[str]] = {}
+    for row in planned:
+        step = row.plan.recommended.step if row.plan and row.plan.recommended else None
+        if step and step.expected_engine:
+            words = step.expected_engine if step.is_calibrated else f"{step.expected_engine}, not calibrated"
+            found.setdefault(words, []).append(row.name)
+    told = "; ".join(f"{', '.join(names)}: {words}" for words, names in found.items())
+    return [Line(f"Expected times are those of: {told}.")] if told else []
 
 
 def _kind(planned: list[Compared]) -> str:

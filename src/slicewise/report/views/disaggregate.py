@@ -15,7 +15,7 @@ def disaggregate_document(found: Disaggregation) -> Document:
     if not found.fits:
         return [Heading(f"{where}: does not fit, or misses the limits"), Line(f"{found.reason}.")]
     rows = [
-        ["prefill of one prompt", f"{found.prompt_tokens:,} tokens", ms(found.prefill_s)],
+        ["prefill, of the slice's time", f"{found.prompt_tokens:,} tokens", ms(found.prefill_s)],
         ["decode step", f"batch {found.batch:,}", ms(found.step_s)],
         ["prompts a prefill server takes", "", f"{show(found.prefill_requests_per_s, '', 4)} /s"],
         ["requests a decode server finishes", "", f"{show(found.decode_requests_per_s, '', 4)} /s"],

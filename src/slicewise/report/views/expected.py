@@ -10,7 +10,7 @@ from slicewise.report.views.words import ms, rate, usd
 
 NUMBERS = {
     "step_s": "decode step",
-    "prefill_s": "prefill",
+    "prefill_s": "prefill, of the slice's time",
     "ttft_s": "time to the first token",
     "tpot_shared_s": "a token, prefills in between",
     "tokens_per_s": "tokens/s",
@@ -39,8 +39,7 @@ TERMS = {
     "expected_prefill_ici_s": "network (collectives)",
     "streamed_weights_s": "matrices that matmuls read from HBM",
     "fetched_weights_s": "matrices fetched ahead, or all work beside",
-    "param_load_s": "load parameters (beside the rest)",
-    "prefill_param_load_s": "load parameters (beside the rest)",
+    "prefill_waiting_s": "waiting for parameters beyond the rest",
     "prefill_matmul_core_s": "matmuls",
     "prefill_attention_core_s": "attention",
     "prefill_small_core_s": "norms, residuals, cache writes",

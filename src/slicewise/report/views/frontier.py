@@ -44,7 +44,7 @@ def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
     return [
         Heading(f"{frontier.model} on {frontier.slice}: latency against throughput; largest batch {largest} tokens"),
         *([] if tpot is None else [Line(_within(frontier, parse_positive(tpot, "s", "--tpot")))]),
-        Table(_kind(is_expected=is_expected), header, rows, left=()),
+        Table(_kind(frontier.deployment.conventions.view), header, rows, left=()),
         Items("Does not fit", [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]),
         assumed(assumptions(frontier.deployment)),
     ]
@@ -53,11 +53,14 @@ def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
 _ENDS = dict(zip(EXPECTED_COLUMNS, ("expected", "low", "high"), strict=True))
 
 
-def _kind(*, is_expected: bool) -> str:
+_KINDS = {"serial": "nothing overlapped"}
+
+
+def _kind(view: str) -> str:
     """What the numbers of the table are."""
-    if is_expected:
+    if view == "expected":
         return "Expected steps and tokens/s; the other terms are those of the bound"
-    return "Steps and tokens/s are bounds"
+    return "Steps and tokens/s with nothing overlapped" if view in _KINDS else "Steps and tokens/s are bounds"
 
 
 def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dict[str, Any]]:
@@ -66,7 +69,7 @@ def frontier_specs(frontier: Frontier, tpot: str | None = None) -> dict[str, dic
     deployment = frontier.deployment
     view = deployment.conventions.view
     is_expected = view == "expected"
-    kind = "expected times" if is_expected else f"{view} view, a bound"
+    kind = "expected times" if is_expected else f"{view} view, {_KINDS.get(view, 'a bound')}"
     # Where the step itself is what is expected, it is drawn once.
     left_out = EXPECTED_COLUMNS if is_expected else ()
     subtitle = f"{deployment.precision}; {kind}{_counted(deployment)}"

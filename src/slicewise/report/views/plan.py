@@ -15,6 +15,7 @@ from slicewise.report.views.words import (
     BOUNDS,
     TERM_WORDS,
     experts_lines,
+    kind,
     knee_sentence,
     ms,
     notes,
@@ -93,7 +94,7 @@ def _told(best: Option, name: str) -> str:
     """What kind of figure a number is, with the others of it."""
     if best.step.view == "expected" and best.step.figures:
         return f"expected; {spread(name, best.step.figures[name])}"
-    return "a bound"
+    return kind(best.step)
 
 
 def _utilisation(best: Option) -> str:
@@ -230,7 +231,8 @@ def _named(plan: Plan, best: Option) -> list[Block]:
 def _kind(best: Option) -> str:
     """What the times of a table are."""
     if best.step.view != "expected":
-        return f"steps are bounds, prefill at {best.step.deployment.mfu:.0%} of peak"
+        steps = "nothing overlapped in steps" if best.step.view == "serial" else "steps are bounds"
+        return f"{steps}, prefill at {best.step.deployment.mfu:.0%} of peak"
     return "expected times; --view overlapped chooses by bounds"
 
 

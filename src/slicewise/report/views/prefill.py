@@ -24,13 +24,17 @@ def prefill_document(prefill: Prefill) -> Document:
         [words, ms(getattr(prefill, name)), "← binds" if name == f"{prefill.bound}_s" else ""]
         for name, words in _WORDS.items()
     ]
+    at = f"at {prefill.mfu:.0%} of peak" if prefill.mfu < 1 else "at peak"
+    bound = f"{at} bound by {BOUNDS[prefill.bound or '']}"
+    whose = ". As expected" if prefill.view == "expected" else ""
     return [
         Heading(f"{where}: {_headline(prefill)}"),
         Line(
-            f"{show(prefill.prefill_flops, 'FLOP')}; {rate(prefill.tokens_per_s_per_chip)} tokens/s per chip;"
+            f"{show(prefill.prefill_flops, 'FLOP')}, {bound}{whose}:"
+            f" {rate(prefill.tokens_per_s_per_chip)} tokens/s per chip;"
             f" {usd(prefill.usd_per_million_input_tokens)} per million input tokens."
-            f" Bound by {BOUNDS[prefill.bound or '']}."
         ),
+        *_side_by_side(prefill),
         Table("Terms", ["", "time", ""], rows, left=(0, 2)),
         *_expected(prefill),
         assumed(prefill.assumptions),
@@ -38,13 +42,26 @@ def prefill_document(prefill: Prefill) -> Document:
 
 
 def _headline(prefill: Prefill) -> str:
-    assumed_s = f"{ms(prefill.prefill_s)} at {prefill.mfu:.0%} of peak FLOPs"
-    if prefill.prefill_expected_s is None:
+    assumed_s = f"{ms(prefill.ttft_s)} at {prefill.mfu:.0%} of peak FLOPs"
+    if prefill.figures is None:
         return f"{assumed_s} (a bound at that share)"
-    ends = f"{ms(prefill.prefill_low_s)} to {ms(prefill.prefill_high_s)}"
-    bound = f"{ms(prefill.prefill_bound_s)} at least (a bound)"
+    each = prefill.figures["ttft_s"]
     told = "" if prefill.view == "expected" else f"; {assumed_s}"
-    return f"{ms(prefill.prefill_expected_s)} expected ({ends}), {bound}{told}"
+    return (
+        f"{ms(each.expected)} expected ({ms(each.low)} to {ms(each.high)}), {ms(each.bound)} at least (a bound){told}"
+    )
+
+
+def _side_by_side(prefill: Prefill) -> list[Line]:
+    """Of groups that serve prompts side by side, what of the slice's time each takes."""
+    if prefill.prompts_in_flight == 1:
+        return []
+    return [
+        Line(
+            f"The slice works on {prefill.prompts_in_flight} prompts at once: each takes {ms(prefill.prefill_s)} of its"
+            " time, as which the terms are told."
+        )
+    ]
 
 
 def _expected(prefill: Prefill) -> list[Table]:
@@ -52,4 +69,8 @@ def _expected(prefill: Prefill) -> list[Table]:
     if prefill.figures is None or prefill.expected_terms is None:
         return []
     whose = f"The expected prefill, of {prefill.expected_engine}"
-    return [figures_table(prefill.figures), terms_table(prefill.expected_terms, whose)]
+    # With one prompt at a time the slice's time is the time to the first token.
+    found = {
+        name: each for name, each in prefill.figures.items() if name != "prefill_s" or prefill.prompts_in_flight > 1
+    }
+    return [figures_table(found), terms_table(prefill.expected_terms, whose)]

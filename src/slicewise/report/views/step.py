@@ -10,6 +10,7 @@ from slicewise.report.views.words import (
     assumed,
     cache_words,
     experts_lines,
+    kind,
     knee_sentence,
     ledger,
     ms,
@@ -61,15 +62,18 @@ def step_document(step: Step) -> Document:
 
 def _headline(step: Step) -> str:
     if step.step_expected_s is None:
-        return f"{ms(step.step_s)} a step (a bound)"
-    bound_s = step.step_overlapped_s if step.view == "expected" else step.step_s
+        return f"{ms(step.step_s)} a step ({kind(step)})"
+    bound_s = step.step_roofline_s if step.view == "roofline" else step.step_overlapped_s
     ends = f"{ms(step.step_low_s)} to {ms(step.step_high_s)}"
-    return f"{ms(step.step_expected_s)} a step expected ({ends}), {ms(bound_s)} at least (a bound)"
+    told = f"{ms(step.step_expected_s)} a step expected ({ends}), {ms(bound_s)} at least (a bound)"
+    return f"{told}, {ms(step.step_s)} without overlap" if step.view == "serial" else told
 
 
 def _at(step: Step) -> str:
     """Which of the figures the rates follow from."""
-    return "" if step.step_expected_s is None else "As expected: " if step.view == "expected" else "At the bound: "
+    if step.step_expected_s is None:
+        return ""
+    return {"expected": "As expected: ", "serial": "Without overlap: "}.get(step.view, "At the bound: ")
 
 
 def _expected(step: Step) -> list[Table]:

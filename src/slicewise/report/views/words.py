@@ -36,6 +36,11 @@ TERM_WORDS = {
 }
 
 
+def kind(step: Step) -> str:
+    """What a step's time is in a view of bounds."""
+    return "nothing overlapped" if step.view == "serial" else "a bound"
+
+
 def ms(seconds: float | None) -> str:
     """A time, four digits."""
     return show(seconds, "s", 4)
