@@ -54,7 +54,7 @@ $(PACKAGE): $(VENV) pyproject.toml
 	@touch $@
 
 $(TEST_TOOLS): $(PACKAGE)
-	$(PIP) install --group test --editable '.[figures,verify,calibrate]'
+	$(PIP) install --group test --editable '.[figures,verify,calibrate,traffic]'
 	@touch $@
 
 $(LINT_TOOLS): $(PACKAGE)

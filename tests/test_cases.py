@@ -28,8 +28,8 @@ ELSEWHERE = {
     "33-v5e-slices-llama3-70b": "in test_acceptance.py",
     "35-prefill-8k-and-pd-ratio": "in test_acceptance.py",
     "46-pd-kv-transfer": "in test_acceptance.py",
-    "39-throughput-vs-tpot": "what a load test measures: behaviour under load, not a plan",
-    "44-prefix-cache-block-granularity": "what requests share of a cache: behaviour under load, not a plan",
+    "39-throughput-vs-tpot": "in traffic/test_metrics.py",
+    "44-prefix-cache-block-granularity": "in traffic/test_case_44.py",
 }
 """Cases that are not answered here, and where they are or why."""
 

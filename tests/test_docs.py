@@ -176,7 +176,7 @@ def _flags() -> dict[str, set[str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_flags_on_the_pages_exist(page: Path) -> None:
     known = set().union(*_flags().values()) | {"--figures", "--no-dev", "--version", "--alias", "--found-at"}
-    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", _prose(page))) - known == set()
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", _prose(page))) - known == set()
 
 
 def test_readme_lists_every_command() -> None:
@@ -185,12 +185,15 @@ def test_readme_lists_every_command() -> None:
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
+LOAD = ["--slice", "v5e:4x4", "--rate", "0.3", "--requests", "40", "--ttft", "20s"]
 ASKED = {
     "plan": ["llama-3-70b", "--rate", "1"],
     "step": ["llama-3-70b"],
     "prefill": ["llama-3-70b"],
     "memory": ["llama-3-70b"],
     "disaggregate": ["llama-3-70b", "--rate", "1"],
+    "simulate": ["llama-3-70b", *LOAD, "--tpot", "1s"],
+    "size": ["llama-3-70b", *LOAD],
     "frontier": ["llama-3-70b", "--slice", "v5e:4x4"],
     "limits": ["llama-3-70b"],
     "compare": ["v5e", "--model", "llama-3-70b"],
@@ -221,7 +224,7 @@ MORE = {
 """Questions whose answers have further objects."""
 BELOW = (
     "rows", "workload", "slices", "fleet", "recommended", "what_ifs", "rejected_candidates", "lines", "engine", "log",
-    "implied", "readings",
+    "implied", "readings", "metrics", "shares", "verdict", "checks", "steady", "requests", "answers", "tried", "best",
 )  # fmt: skip
 BELOW_COMPILED = ("rows", "memory", "collectives", "max_batch", "tried", "estimate", "parts", "largest")
 
@@ -235,6 +238,7 @@ def _section(name: str) -> str:
     parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", _text(DOCS / "json.md"), flags=re.MULTILINE | re.DOTALL))
     own = parts[name]
     others = {"step"} if name in ("prefill", "limits", "memory") or "](#step)" in own else set()
+    others |= {"simulate"} if "](#simulate)" in own else set()
     return own + "".join(parts[other] for other in others | ({"plan", "step"} if "](#plan)" in own else set()))
 
 

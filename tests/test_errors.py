@@ -1,5 +1,7 @@
 """Exceptions: one tree, and names that are unknown come with the nearest known ones."""
 
+import pickle
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -21,6 +23,19 @@ def test_all_errors_have_one_root(kind: type) -> None:
 
 def test_a_catalog_error_is_no_fault_of_the_user() -> None:
     assert not issubclass(CatalogError, InputError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("--rate: 0 must be greater than 0"),
+        UnknownNameError("chip", "V5", ["v5e", "h100"], "(of the catalog)"),
+        UnknownFactError("usd", "price"),
+    ],
+)
+def test_errors_of_other_processes_come_back_as_they_were(error: SlicewiseError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
 def test_unknown_names_offer_the_nearest() -> None:

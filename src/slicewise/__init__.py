@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from slicewise.planner.plan import plan
     from slicewise.planner.prefill import prefill
     from slicewise.planner.step import step
+    from slicewise.traffic.cheapest import size
+    from slicewise.traffic.run import simulate
 
 __version__ = "0.1.0"
 
@@ -43,6 +45,8 @@ _HOMES = {
     "memory": "slicewise.planner.memory",
     "plan": "slicewise.planner.plan",
     "prefill": "slicewise.planner.prefill",
+    "simulate": "slicewise.traffic.run",
+    "size": "slicewise.traffic.cheapest",
     "step": "slicewise.planner.step",
 }
 
@@ -60,6 +64,8 @@ __all__ = [
     "memory",
     "plan",
     "prefill",
+    "simulate",
+    "size",
     "step",
 ]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 _FEW = 40
 
@@ -23,6 +24,16 @@ class SlicewiseError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As other processes get it: by its message, whatever it was made of."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[SlicewiseError], args: tuple[str], state: dict[str, Any]) -> SlicewiseError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(SlicewiseError):

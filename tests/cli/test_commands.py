@@ -13,17 +13,22 @@ from slicewise.cli.main import COMMANDS, main
 BOOK = ["--book", "--params", "70e9"]
 STEP = ["step", "llama-3-70b", "--slice", "v5e:4x2", "--weights", "int8", "--kv", "int8"]
 STEP += ["--batch", "32", "--context", "8192", *BOOK]
+LOAD = ["--slice", "v5e:4x4", "--rate", "0.3", "--requests", "20"]
 ANSWERS = [
     ["plan", "llama-3-70b"],
     STEP,
     ["prefill", "llama-3-70b", "--slice", "v5e:4x4"],
     ["memory", "llama-3-70b"],
     ["disaggregate", "llama-3-70b", "--slice", "v5e:4x4", "--rate", "10"],
+    ["simulate", "llama-3-70b", *LOAD],
+    ["size", "llama-3-70b", *LOAD, "--ttft", "p95:20s"],
     ["frontier", "llama-3-70b", "--slice", "v5e:4x4", "--context", "8k".replace("k", "192")],
     ["limits", "llama-3-70b", "--slice", "v5e:4x8"],
     ["compare", "v5e", "v5p", "h100:8", "--model", "llama-3-70b"],
     ["cost", "--slice", "v5e:4x4", "--tokens-per-s", "2000", "--utilisation", "0.4", "--api-price", "1"],
 ]
+UNEXPLAINED = ("compare", "frontier", "plan", "simulate", "size")
+"""Tables, plans that have a test of their own, and runs, whose numbers are counted."""
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -179,7 +184,7 @@ def test_every_number_of_a_step_is_explained(capsys: pytest.CaptureFixture[str])
         assert out.startswith(name)
 
 
-@pytest.mark.parametrize("words", [words for words in ANSWERS if words[0] not in ("compare", "frontier", "plan")])
+@pytest.mark.parametrize("words", [words for words in ANSWERS if words[0] not in UNEXPLAINED])
 def test_every_number_of_other_commands_is_explained(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     for name in numeric(json.loads(run(capsys, *words, "--json")[1])):
         code, _, err = run(capsys, *words, "--explain", name)

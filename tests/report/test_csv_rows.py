@@ -45,3 +45,45 @@ def test_a_single_list_is_a_value() -> None:
 def test_lists_are_rows_with_every_key(data: list[dict]) -> None:
     assert to_rows(data) == data
     assert to_csv(data).splitlines()[0] == "a,b"
+
+
+def test_metrics_and_shares_are_columns_named_by_their_path() -> None:
+    row = {
+        "model": "m", "requests": {"n": 3}, "metrics": {"ttft_s": {"p99": 0.5, "mean": None}, "finished": 3},
+        "shares": {"busy": 0.25}, "steady": None, "verdict": {"is_kept": True},
+    }  # fmt: skip
+    assert to_csv([row]) == (
+        "model,steady,metrics.ttft_s.p99,metrics.ttft_s.mean,metrics.finished,shares.busy\nm,,0.5,,3,0.25\n"
+    )
+
+
+def test_lists_of_objects_are_left_out_as_objects_are() -> None:
+    assert to_csv([{"a": 1, "checks": [{"at": "p99"}], "reasons": ["x", "y"], "none": []}]) == (
+        "a,reasons,none\n1,x; y,\n"
+    )
+
+
+def test_runs_are_rows_and_their_headers_are_one() -> None:
+    found = slicewise.simulate("llama-3-70b", slice="v5e:4x4", rate=1, requests=5, isl=100, osl=10, no_range=True)
+    (row,) = read(to_csv(found.to_dict()))
+    assert float(row["metrics.ttft_s.p99"]) == found.metrics.ttft_s.p99
+    assert float(row["shares.busy"]) == found.shares.busy
+    assert float(row["steady.load"]) == found.steady.load
+    assert not {"requests", "metrics", "metrics.ttft_s"} & row.keys()
+
+
+def test_fleets_of_a_size_are_the_rows() -> None:
+    words = {"slice": "v5e:4x4", "rate": 1, "requests": 5, "isl": 100, "osl": 10}
+    found = slicewise.size("llama-3-70b", **words, ttft="1s")
+    rows = read(to_csv(found.to_dict()))
+    assert [row["shape"] for row in rows] == [each.shape for each in found.sizing.tried]
+    assert [float(row["metrics.ttft_s.p99"]) for row in rows] == [e.metrics.ttft_s.p99 for e in found.sizing.tried]
+    assert all("{" not in value for row in rows for value in row.values())
+
+
+def test_an_answer_without_rows_is_a_row_with_its_reason() -> None:
+    words = {"slice": "v5e:4x4", "rate": 1, "requests": 5, "isl": 100, "osl": 10}
+    found = slicewise.size("llama-3-70b", **words, ttft="1us")
+    assert found.sizing.tried == ()
+    (row,) = read(to_csv(found.to_dict()))
+    assert (row["fits"], row["reason"]) == ("False", found.reason)

@@ -19,6 +19,8 @@ COMMANDS = {
     "prefill": "Prefill of one prompt: its time and what binds.",
     "memory": "What a model needs and where it fits.",
     "disaggregate": "Prefill and decode on servers of their own.",
+    "simulate": "Behaviour under load: a trace of requests through planned servers.",
+    "size": "The cheapest fleet that meets latency limits under a load.",
     "frontier": "Latency against throughput over the batch; --out draws it.",
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -207,17 +207,21 @@ def command(name: str | None = None) -> Callable[..., click.Command]:
     return click.command(name, cls=Sectioned, epilog=EPILOG)
 
 
-def options(*names: str, unused: tuple[str, ...] = ()) -> Decorator[Any]:
+def options(
+    *names: str, unused: tuple[str, ...] = (), more: Mapping[str, Callable[[bool], Decorator[Any]]] | None = None
+) -> Decorator[Any]:
     """Declare the named flags on a command, in this order.
 
     Args:
         names: flags of the table above.
         unused: those that the command takes, so that one set of flags serves every command, but has no use for.
+        more: flags of some commands alone, which go before those of the table.
     """
+    declared = {**_DECLARED, **(more or {})}
 
     def declare(function: Command) -> Command:
         for name in reversed(names):
-            function = _DECLARED[name](name in unused)(function)
+            function = declared[name](name in unused)(function)
         return function
 
     return declare

@@ -7,11 +7,15 @@ import click
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Where, and in which formats": ("slice", "prefill_slice", "chip", "weights", "kv", "compute"),
     "Workload": (
-        "model", "isl", "osl", "context", "batch", "tpot", "ttft", "rate", "objective", "price", "network",
+        "model", "isl", "osl", "context", "batch", "tpot", "ttft", "itl", "e2e", "rate", "objective", "price",
+        "network",
     ),
     "Layout (degrees left out are tried) and engine": ("tp", "pp", "dp", "ep", "engine", "reserve"),
-    "The engine's log": (
-        "max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens",
+    "Load": ("trace", "requests", "sigma", "burstiness", "on", "off", "seed"),
+    "Servers": ("replicas", "prefill_servers", "decode_servers", "servers", "route"),
+    "The engine, and what it logged": (
+        "policy", "max_model_len", "max_num_batched_tokens", "block_size", "prefix_cache", "logged_kv_gib",
+        "logged_kv_tokens",
     ),
     "The compiler": ("prefill", "max_batch", "estimate", "clock", "compiler", "hlo", "fresh"),
     "How it is counted": (

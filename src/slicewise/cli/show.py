@@ -14,7 +14,7 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.report.document import Document
 
-DOES_NOT_FIT = 1
+DOES_NOT_FIT, STOPPED = 1, 130
 
 
 class Result(Protocol):
@@ -39,8 +39,9 @@ def show_result(
     as_json: bool = False,
     as_md: bool = False,
     as_csv: bool = False,
+    is_whole: bool = True,
 ) -> None:
-    """Print a result as text, JSON, Markdown, CSV or as a derivation; exit 1 where it does not fit.
+    """Print a result as text, JSON, Markdown, CSV or as a derivation; exit 1 where it does not fit, 130 if stopped.
 
     Raises:
         InputError: several forms were asked for at once.
@@ -50,6 +51,9 @@ def show_result(
         show_derivation(result.explain("" if explain == HEADLINE else explain), as_json=as_json)
     else:
         show_data(result.to_dict(), lambda: document(result), as_json=as_json, as_md=as_md, as_csv=as_csv)
+    if not is_whole:
+        click.echo("slicewise: stopped", err=True)
+        raise click.exceptions.Exit(STOPPED)
     if not result.fits:
         raise click.exceptions.Exit(DOES_NOT_FIT)
 

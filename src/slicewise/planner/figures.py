@@ -60,12 +60,20 @@ def figures(deployment: Deployment, names: Sequence[str], batch: float = 1) -> d
     return found
 
 
+def names_of(deployment: Deployment) -> dict[str, tuple[str, str]]:
+    """The quantities of a step and of a prefill at the bound, as expected, and at the ends of the range."""
+    steps = (_bound(deployment), "step_expected_s", "step_low_s", "step_high_s")
+    return {end: (step, f"prefill_{end}_s") for end, step in zip(_ENDS, steps, strict=True)}
+
+
 def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]]:
     """Step and prefill at the bound, as expected, and at the ends of the range. [s]"""
-    steps = dict(zip(_ENDS, (_bound(deployment), "step_expected_s", "step_low_s", "step_high_s"), strict=True))
-    prefills = {end: f"prefill_{end}_s" for end in _ENDS}
-    value = deployment.evaluate([*steps.values(), *prefills.values()], batch=batch)
-    return {end: {"step_s": float(value[steps[end]]), "prefill_s": float(value[prefills[end]])} for end in _ENDS}
+    names = names_of(deployment)
+    value = deployment.evaluate([name for pair in names.values() for name in pair], batch=batch)
+    return {
+        end: {"step_s": float(value[step]), "prefill_s": float(value[prefill])}
+        for end, (step, prefill) in names.items()
+    }
 
 
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from slicewise.report.csv_rows import to_csv
 from slicewise.report.frame import WIDTH, Spec
 from slicewise.units import plain
 
+SUFFIXES = (".html", ".svg", ".png", ".csv", ".json")
 _PNG_SCALE = 2.0  # pixels of the file per pixel of the spec
 
 _PAGE = """<!doctype html>
@@ -64,19 +65,49 @@ def write_figures(path: Path, columns: FrontierColumns, specs: Mapping[str, Spec
     Raises:
         InputError: an unknown suffix, a folder that is missing or closed, or vl-convert is not installed.
     """
-    suffix = path.suffix.lower()
-    if suffix not in {".html", ".svg", ".png", ".csv", ".json"}:
-        raise InputError(f"cannot write '{path}': end it in .html, .svg, .png, .csv or .json")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write to the folder '{path.parent}': create it, or choose another one")
+    suffix = checked_suffix(path)
     if suffix == ".csv":
         contents = {path: to_csv(_lists(columns)).encode()}
     elif suffix == ".json":
         contents = {path: json.dumps(_lists(columns)).encode()}
-    elif suffix == ".html":
-        contents = {path: _page(list(specs.values()), _vl_convert()).encode()}
     else:
-        contents = _images(path, specs, _vl_convert())
+        contents = pictures(path, specs)
+    return write_files(contents)
+
+
+def checked_suffix(path: Path, offered: Sequence[str] = SUFFIXES) -> str:
+    """The suffix of a file to write, which says what goes into it.
+
+    Raises:
+        InputError: an unknown suffix, a folder that is missing or closed, or a folder of that name.
+    """
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        raise InputError(f"cannot write '{path}': it is a folder; name a file")
+    if suffix not in offered:
+        raise InputError(f"cannot write '{path}': end it in {', '.join(offered[:-1])} or {offered[-1]}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write to the folder '{path.parent}': create it, or choose another one")
+    return suffix
+
+
+def pictures(path: Path, specs: Mapping[str, Spec]) -> dict[Path, bytes]:
+    """Files of pictures with their contents: one page, or an image each.
+
+    Raises:
+        InputError: vl-convert is not installed.
+    """
+    if path.suffix.lower() == ".html":
+        return {path: _page(list(specs.values()), vl_convert_module()).encode()}
+    return _images(path, specs, vl_convert_module())
+
+
+def write_files(contents: Mapping[Path, bytes]) -> list[Path]:
+    """Write files.
+
+    Raises:
+        InputError: one cannot be written.
+    """
     for file, content in contents.items():
         _write(file, content)
     return list(contents)
@@ -89,7 +120,12 @@ def _write(path: Path, content: bytes) -> None:
         raise InputError(f"cannot write '{path}' ({error.strerror}): choose another path") from error
 
 
-def _vl_convert() -> ModuleType:
+def vl_convert_module() -> ModuleType:
+    """What draws.
+
+    Raises:
+        InputError: it is not installed.
+    """
     try:
         import vl_convert  # noqa: PLC0415  an optional extra
     except ImportError:
