@@ -10,17 +10,13 @@ import click
 
 from slicewise.cli.sections import Sectioned
 from slicewise.errors import InputError
-from slicewise.planner.conventions import CHOICES
-from slicewise.planner.question import ENGINES, OBJECTIVES
+from slicewise.planner.vocabulary import WORDS
 
 HEADLINE = "headline"
 """What a bare --explain explains."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
-
-_DTYPES = "bf16 fp16 fp32 int8 fp8 int4 fp4 nvfp4 mxfp4"
-
 
 EPILOG = """MODEL is a name of `slicewise catalog models`, the path of a config.json or of its folder, or the id of a
 Hugging Face repository, such as Qwen/Qwen3-8B. Exit code: 0 an answer, 1 it does not fit, 2 bad input."""
@@ -41,29 +37,19 @@ def _once(ctx: click.Context, option: click.Parameter, values: tuple[Any, ...]) 
     return values[0] if values else None
 
 
-def _words(name: str) -> str:
-    return " | ".join(CHOICES[name])
+def _word(name: str, *others: str) -> Callable[[bool], Decorator[Any]]:
+    """The flag of a word of the vocabulary, with other names that it goes by."""
+    word, flag = WORDS[name], f"--{name.replace('_', '-')}"
+    kind: dict[str, Any] = {"metavar": word.kind} if word.kind else {"is_flag": True}
+    return _option(flag, *others, name, help=word.meaning, **kind, **({"multiple": True} if word.repeats else {}))
 
 
 _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
-    "slice": _option(
-        "--slice", "--topology", "slice", metavar="SLICE", multiple=True,
-        help="Chip and slice: v5e:4x4, v6e-8, v5p-8 (4 chips), h100:8.",
-    ),
-    "chip": _option(
-        "--chip", metavar="CHIP", multiple=True, help="Chip; the slice is chosen. Repeatable.  [default: v5e]"
-    ),
-    "weights": _option(
-        "--weights", metavar="DTYPE", multiple=True,
-        help=f"Dtype of the weights, repeatable in plan: {_DTYPES}.  [default: as stored]",
-    ),
-    "kv": _option(
-        "--kv", "--kv-cache-dtype", "kv", metavar="DTYPE", multiple=True,
-        help="Dtype of the KV cache, repeatable in plan.  [default: bf16]",
-    ),
-    "compute": _option(
-        "--compute", metavar="DTYPE", multiple=True, help="Dtype of the matmuls' FLOPs.  [default: bf16]"
-    ),
+    "slice": _word("slice", "--topology"),
+    "chip": _word("chip"),
+    "weights": _word("weights"),
+    "kv": _word("kv", "--kv-cache-dtype"),
+    "compute": _word("compute"),
     "one_model": _option("--model", "model", metavar="MODEL", help="The model, where a file does not name it."),
     "one_slice": _option("--slice", "slice", metavar="SLICE", help="The slice, where a file does not say: h100:8."),
     "one_weights": _option("--weights", "weights", metavar="DTYPE", help="Dtype of the weights, likewise."),
@@ -73,82 +59,38 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "one_isl": _option("--isl", "--prompt-tokens", "isl", metavar="N", help="Prompt tokens, likewise."),
     "one_osl": _option("--osl", "--output-tokens", "osl", metavar="N", help="Output tokens, likewise."),
     "one_batch": _option("--batch", "--max-num-seqs", "batch", metavar="N", help="Sequences at once, likewise."),
-    "isl": _option("--isl", "--prompt-tokens", "isl", metavar="N", help="Prompt tokens.  [default: 8192]"),
-    "osl": _option("--osl", "--output-tokens", "osl", metavar="N", help="Output tokens.  [default: 512]"),
-    "context": _option("--context", metavar="N", help="Tokens that a sequence holds, for memory and time alike."),
+    "isl": _word("isl", "--prompt-tokens"),
+    "osl": _word("osl", "--output-tokens"),
+    "context": _word("context"),
     "contexts": _option(
         "--context", "context", metavar="N", multiple=True, help="Context tokens. Repeatable: one line each."
     ),
-    "batch": _option(
-        "--batch", "--max-num-seqs", "batch", metavar="N",
-        help="Sequences in a decode step.  [default: plan chooses; memory 1; else the most that fit]",
-    ),
-    "tpot": _option("--tpot", metavar="TIME", help="Limit on the time per output token, such as 15ms."),
-    "ttft": _option("--ttft", metavar="TIME", help="Limit on the time to the first token, such as 2s."),
-    "rate": _option("--rate", "--request-rate", "rate", metavar="RATE", help="Requests per second to serve."),
-    "objective": _option("--objective", metavar="WORD", help=f"{' | '.join(OBJECTIVES)}.  [default: cost]"),
-    "price": _option(
-        "--price", metavar="USD", multiple=True,
-        help="Price of a chip-hour: 1.2, or v6e=2.7.  [default: the catalog's]",
-    ),
-    "prefill_slice": _option(
-        "--prefill-slice", metavar="SLICE", help="Slice of the prefill servers.  [default: that of decode]"
-    ),
-    "network": _option(
-        "--network", metavar="RATE", help="Rate at which a slice sends a cache out: 400Gb/s or 50GB/s."
-    ),
-    "params": _option(
-        "--params", metavar="COUNT", help="Override a dense model's count: 70e9.  [default: exact]"
-    ),
-    "hbm": _option("--hbm", metavar="SIZE", help="HBM per chip: 16GB or 15.75GiB.  [default: what is usable]"),
-    "memory_fraction": _option(
-        "--memory-fraction", "--gpu-memory-utilization", "--mem-fraction-static", "memory_fraction", metavar="SHARE",
-        help="Share of HBM to use, as the engine's.  [default: 0.95]",
-    ),
-    "mfu": _option("--mfu", metavar="SHARE", help="FLOPs utilisation in prefill.  [default: expected; bounds: 0.4]"),
-    "ici": _option(
-        "--ici", metavar="WORD", help=f"{_words('ici')}: as wired, the book's rings, no network."
-    ),
-    "split": _option(
-        "--split", metavar="WORD", help=f"{_words('split')}: whole sequences, or fractions of them."
-    ),
-    "kv_split": _option(
-        "--kv-split", metavar="WORD", help=f"{_words('kv_split')}: what chips beyond the KV heads do."
-    ),
-    "tp": _option(
-        "--tp", "--tensor-parallel-size", "tp", metavar="N", help="Ranks that cut heads, widths and vocabulary."
-    ),
-    "pp": _option("--pp", "--pipeline-parallel-size", "pp", metavar="N", help="Stages that share the layers."),
-    "dp": _option(
-        "--dp", "--data-parallel-size", "dp", metavar="N", help="Groups of tp ranks, each with a part of the batch."
-    ),
-    "ep": _option(
-        "--ep", "--expert-parallel-size", "ep", metavar="N",
-        help="Ways that whole experts are spread over tp × dp ranks.",
-    ),
-    "engine": _option(
-        "--engine", metavar="NAME",
-        help=f"{' | '.join(ENGINES)}: its layouts, reserve and padding; vllm-0.19 for the rules of that version.",
-    ),
-    "reserve": _option(
-        "--reserve", metavar="SIZE",
-        help="Kept of a chip beside weights and cache.  [default: by engine]",
-    ),
-    "max_model_len": _option(
-        "--max-model-len", metavar="N", help="Longest request of the engine.  [default: the context held]"
-    ),
-    "max_num_batched_tokens": _option(
-        "--max-num-batched-tokens", metavar="N", help="Most tokens of the engine's batch.  [default: 8192]"
-    ),
-    "block_size": _option(
-        "--block-size", metavar="N", help="Tokens of a block of the engine's cache.  [default: the engine's]"
-    ),
-    "logged_kv_gib": _option(
-        "--logged-kv-gib", metavar="GIB", help="The cache that it logged, GiB a chip: what that implies."
-    ),
-    "logged_kv_tokens": _option(
-        "--logged-kv-tokens", metavar="N", help="The tokens that it logged: what they imply."
-    ),
+    "batch": _word("batch", "--max-num-seqs"),
+    "tpot": _word("tpot"),
+    "ttft": _word("ttft"),
+    "rate": _word("rate", "--request-rate"),
+    "objective": _word("objective"),
+    "price": _word("price"),
+    "prefill_slice": _word("prefill_slice"),
+    "network": _word("network"),
+    "params": _word("params"),
+    "hbm": _word("hbm"),
+    "memory_fraction": _word("memory_fraction", "--gpu-memory-utilization", "--mem-fraction-static"),
+    "mfu": _word("mfu"),
+    "ici": _word("ici"),
+    "split": _word("split"),
+    "kv_split": _word("kv_split"),
+    "tp": _word("tp", "--tensor-parallel-size"),
+    "pp": _word("pp", "--pipeline-parallel-size"),
+    "dp": _word("dp", "--data-parallel-size"),
+    "ep": _word("ep", "--expert-parallel-size"),
+    "engine": _word("engine"),
+    "reserve": _word("reserve"),
+    "max_model_len": _word("max_model_len"),
+    "max_num_batched_tokens": _word("max_num_batched_tokens"),
+    "block_size": _word("block_size"),
+    "logged_kv_gib": _word("logged_kv_gib"),
+    "logged_kv_tokens": _word("logged_kv_tokens"),
     "verify_prefill": _option(
         "--prefill", "prefill", is_flag=True, help="Compile the prefill of one prompt instead of a decode step."
     ),
@@ -169,15 +111,9 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
         "--hlo", metavar="FILE", type=click.Path(path_type=Path), help="Save the compiled program's text."
     ),
     "fresh": _option("--fresh", "fresh", is_flag=True, help="Compile even what was compiled before."),
-    "view": _option(
-        "--view", metavar="WORD",
-        help=f"{_words('view')}: the time that decides.  [default: expected in plan and compare, else overlapped]",
-    ),
-    "efficiency": _option(
-        "--efficiency", metavar="FILE",
-        help="Expect what `slicewise calibrate` wrote of your own measurements.  [default: published ones]",
-    ),
-    "book": _option("--book", is_flag=True, help="Chapter 8's conventions at once; also --params 70e9."),
+    "view": _word("view"),
+    "efficiency": _word("efficiency"),
+    "book": _word("book"),
     "out": _option(
         "--out", metavar="FILE", type=click.Path(path_type=Path),
         help="Write the figures (.html .svg .png) or the columns (.csv .json)."
