@@ -5,7 +5,7 @@ import pytest
 
 from slicewise.cli.main import app
 from slicewise.planner.memory import MemoryFlags
-from slicewise.planner.vocabulary import WORDS
+from slicewise.planner.vocabulary import TAKES, WORDS
 
 COMMANDS = ("plan", "step", "prefill", "memory", "disaggregate", "frontier", "limits", "compare", "verify")
 
@@ -26,3 +26,12 @@ def test_flags_show_the_meaning_of_their_word(name: str) -> None:
         several = name == "frontier" and flag.name == "context"
         assert (flag.help == word.meaning) is not several
         assert flag.is_flag == (not word.kind)
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_commands_take_the_words_of_their_question(name: str) -> None:
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    flags = {flag.name for flag in command.params if isinstance(flag, click.Option)}
+    assert flags >= set(TAKES[name])
+    assert flags & set(WORDS) <= {*TAKES[name]}

@@ -127,11 +127,6 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
     "csv": _option("--csv", "as_csv", is_flag=True, help="Print the main table as CSV."),
 }  # fmt: skip
 
-LENGTHS = ("isl", "osl", "context", "batch")
-PLACE = ("slice", "chip", "weights", "kv", "compute")
-RANKS = ("tp", "pp", "dp", "ep", "engine", "reserve")
-LOGGED = ("max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens")
-COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "efficiency", "book")
 SHOWN = ("explain", "json", "md", "csv")
 
 model = click.argument("model", metavar="MODEL")

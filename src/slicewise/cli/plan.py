@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", "network", *COUNTED, *SHOWN)
+@options(*TAKES["plan"], *SHOWN)
 def plan(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Choose slice, dtypes and batch for MODEL and a workload: the main job."""
     from slicewise.planner.plan import plan as answer

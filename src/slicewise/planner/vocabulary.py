@@ -80,3 +80,25 @@ WORDS: dict[str, Word] = {
     "book": Word("", "Chapter 8's conventions at once; also --params 70e9."),
 }
 """Every word by its name in Python; the flag is `--` and the name, with dashes."""
+
+PLACE = ("slice", "chip", "weights", "kv", "compute")
+LENGTHS = ("isl", "osl", "context", "batch")
+RANKS = ("tp", "pp", "dp", "ep", "engine", "reserve")
+LOGGED = ("max_model_len", "max_num_batched_tokens", "block_size", "logged_kv_gib", "logged_kv_tokens")
+COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "efficiency", "book")
+
+TAKES: dict[str, tuple[str, ...]] = {
+    "plan": (*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", "network", *COUNTED),
+    "step": (*PLACE, *LENGTHS, "price", *COUNTED),
+    "prefill": (*PLACE, "isl", "price", *COUNTED),
+    "memory": (*PLACE, *LENGTHS, *COUNTED, *LOGGED),
+    "limits": (*PLACE, *LENGTHS, *COUNTED),
+    "frontier": (*PLACE, "isl", "osl", "context", "tpot", *COUNTED),
+    "disaggregate": (
+        *("slice", "prefill_slice", *PLACE[1:]),
+        *(*LENGTHS, "tpot", "ttft", "rate", "price", "network"),
+        *COUNTED,
+    ),
+    "compare": (*PLACE[2:], *LENGTHS, "tpot", "ttft", "objective", "price", *COUNTED),
+}
+"""The words that each question takes."""
