@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": "Compile the plan with the TPU's compiler, without a TPU.",
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
+    "web": "The explorer: a page on this machine where a plan can be seen, moved and understood.",
 }
 BAD_INPUT, STOPPED = 2, 130
 

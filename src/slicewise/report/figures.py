@@ -6,6 +6,7 @@ import html
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -74,7 +75,7 @@ def write_figures(path: Path, columns: FrontierColumns, specs: Mapping[str, Spec
     elif suffix == ".json":
         contents = {path: json.dumps(_lists(columns)).encode()}
     elif suffix == ".html":
-        contents = {path: _page(list(specs.values()), _vl_convert()).encode()}
+        contents = {path: _page(list(specs.values())).encode()}
     else:
         contents = _images(path, specs, _vl_convert())
     for file, content in contents.items():
@@ -98,6 +99,16 @@ def _vl_convert() -> ModuleType:
     return vl_convert
 
 
+@cache
+def vega_library() -> str:
+    """Vega, Vega-Lite and vega-embed as one JavaScript module that needs no network. Making it takes seconds.
+
+    Raises:
+        InputError: vl-convert is not installed.
+    """
+    return str(_vl_convert().javascript_bundle())
+
+
 def _lists(columns: FrontierColumns) -> dict[str, list[Any]]:
     """The columns as JSON writes them: counts are whole numbers."""
     return {key: [plain(value) for value in column] for key, column in columns.items()}
@@ -116,7 +127,7 @@ def _image(spec: Spec, suffix: str, vl_convert: Any) -> bytes:
     return str(vl_convert.vegalite_to_svg(spec)).encode()
 
 
-def _page(specs: list[Spec], vl_convert: Any) -> str:
+def _page(specs: list[Spec]) -> str:
     """One page with the library in it once; titles are text of the page, so that they wrap on a narrow screen."""
     titles = [" ".join(spec["title"]["text"]) for spec in specs]
     figures = [
@@ -127,7 +138,7 @@ def _page(specs: list[Spec], vl_convert: Any) -> str:
         title=html.escape(titles[0]),
         least=WIDTH,
         figures="\n".join(figures),
-        library=vl_convert.javascript_bundle(),
+        library=vega_library(),
         specs=json.dumps(untitled).replace("<", "\\u003c"),
     )
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ class Label:
 
     text: str
     point: tuple[float, float]
-    row: dict[str, float]
+    row: dict[str, Any]
     spots: Sequence[Spot] = BESIDE
     size: float = 11
 
