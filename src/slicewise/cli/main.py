@@ -19,6 +19,7 @@ COMMANDS = {
     "prefill": "Prefill of one prompt: its time and what binds.",
     "memory": "What a model needs and where it fits.",
     "disaggregate": "Prefill and decode on servers of their own.",
+    "report": "The answer of plan as one HTML file, with its figures and derivations.",
     "frontier": "Latency against throughput over the batch; --out draws it.",
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",

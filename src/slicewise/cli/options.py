@@ -118,6 +118,9 @@ _DECLARED: dict[str, Callable[[bool], Decorator[Any]]] = {
         "--out", metavar="FILE", type=click.Path(path_type=Path),
         help="Write the figures (.html .svg .png) or the columns (.csv .json)."
     ),
+    "page": _option(
+        "--out", "out", metavar="FILE", type=click.Path(path_type=Path), help="Also write the answer as one HTML file."
+    ),
     "explain": _option(
         "--explain", metavar="[NAME]", is_flag=False, flag_value=HEADLINE,
         help="Print the derivation of NAME, or of the headline number.",

@@ -79,11 +79,16 @@ def write_figures(path: Path, columns: FrontierColumns, specs: Mapping[str, Spec
     else:
         contents = _images(path, specs, _vl_convert())
     for file, content in contents.items():
-        _write(file, content)
+        write_file(file, content)
     return list(contents)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        InputError: it cannot be written there.
+    """
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -107,6 +112,15 @@ def vega_library() -> str:
         InputError: vl-convert is not installed.
     """
     return str(_vl_convert().javascript_bundle())
+
+
+def vega_lite_svg(spec: Spec) -> str:
+    """A picture as SVG.
+
+    Raises:
+        InputError: vl-convert is not installed.
+    """
+    return str(_vl_convert().vegalite_to_svg(spec))
 
 
 def _lists(columns: FrontierColumns) -> dict[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,8 @@ from slicewise.planner.question import ask
 from slicewise.planner.step import step
 from slicewise.planner.vocabulary import TAKES, WORDS
 from slicewise.report.explorer.explore import EXPLORED, explore
+from slicewise.report.explorer.found import find
+from slicewise.report.explorer.html import report_of
 from slicewise.report.explorer.numbers import shown
 from slicewise.report.views.catalog import ROWS
 from slicewise.spec.model import Model
@@ -45,6 +47,7 @@ _SUMMARIES = {
     "compare": "Chips or slices side by side: what a dollar buys, and with a model a plan on each.",
     "explain": "The derivation of one number of a question, down to its sources.",
     "explore": "Everything that the explorer shows of one question, in one document.",
+    "report": "What the explorer shows of one question, as one HTML file that fetches nothing.",
     "models": "The models of the catalog, with sources.",
     "chips": "The chips of the catalog, each fact as printed and with its source.",
     "slices": "The standard slices.",
@@ -113,6 +116,9 @@ def questions() -> dict[str, Question]:
     found = {name: _about_a_model(name, TAKES[name], _asker(name), *_OWN.get(name, ())) for name in COMMANDS}
     found["explain"] = _about_a_model("explain", tuple(WORDS), _explain, "command", "name", "names", "shown")
     found["explore"] = _about_a_model("explore", EXPLORED, _explore)
+    found["report"] = replace(
+        _about_a_model("report", EXPLORED, _explore), render=_report, media_type="text/html; charset=utf-8"
+    )
     found |= {name: _plain(name, lambda _, name=name: ROWS[name]()) for name in ROWS}  # type: ignore[misc]
     found["book"] = _plain("book", _book, "question")
     found["tour"] = _plain("tour", lambda _: tour())
@@ -191,7 +197,18 @@ def within_bounds(model: Model, words: Mapping[str, Any]) -> None:
 def _explore(asked: Asked) -> Any:
     model, words = model_of(asked), words_of(asked)
     within_bounds(model, words)
-    return explore(model, words, is_config=asked.config is not None)
+    return explore(model, words, called=_called(asked))
+
+
+def _called(asked: Asked) -> str:
+    """How the command line names the model: a config that came with the request is saved to a file first."""
+    return "" if asked.config is None else "config.json"
+
+
+def _report(asked: Asked) -> bytes:
+    model, words = model_of(asked), words_of(asked)
+    within_bounds(model, words)
+    return report_of(find(model, words, called=_called(asked))).encode()
 
 
 def _place(name: str) -> dict[str, Any]:

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from slicewise.report.explorer.curves import Column, Part
 from slicewise.report.explorer.resources import BY_KEY
 from slicewise.report.explorer.scales import above, powers_of_two
-from slicewise.report.explorer.theme import HEIGHT, THEMES, WIDTH, Theme, by_resource, chart, fills, inks, spec
+from slicewise.report.explorer.theme import (
+    HEIGHT,
+    THEMES,
+    WIDTH,
+    Theme,
+    by_resource,
+    chart,
+    fills,
+    spec,
+    text_by_resource,
+)
 from slicewise.report.frame import Spec, log_axis, time_text
 from slicewise.report.placement import LogScale, spread
 from slicewise.units import show
@@ -21,6 +31,7 @@ _LEAST_LABELLED = 0.012
 """Of the axis: a part that is thinner at its end has no label."""
 _NAMED_UP_TO = 0.7
 """Of the width: a name inside its area starts no farther right."""
+_MOST_TICKS = 7
 Row = dict[str, Any]
 
 
@@ -102,7 +113,7 @@ def _names(found: list[Part], edges: NDArray[np.float64], batch: Column, x: LogS
 
 def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
     powers = [float(2**k) for k in range(64) if 2**k <= x.high]
-    shown = powers[:: max(1, -(-len(powers) // 9))]
+    shown = powers[:: max(1, -(-len(powers) // _MOST_TICKS))]
     encoding = {
         "x": log_axis("batch", x, "Batch, sequences per decode step", shown, "format(datum.value, ',')"),
         "y": {
@@ -112,11 +123,11 @@ def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
             "axis": {"title": "Time per step", "tickCount": 5, "labelExpr": time_text("datum.value", "~s")},
         },
     }
-    fill, ink = by_resource(fills(theme)), by_resource(inks(theme))
+    fill, ink = by_resource(fills(theme)), text_by_resource(theme)
     ends: Spec = {"y": {"field": "low_s"}, "y2": {"field": "high_s"}}
     by_part = {"detail": {"field": "key", "type": "nominal"}}
     whole: Spec = {"y": {"value": 0}, "y2": {"value": HEIGHT}}
-    small: Spec = {"type": "text", "fontSize": 12, "color": theme.quiet, "baseline": "bottom"}
+    small: Spec = {"type": "text", "fontSize": 12.5, "color": theme.quiet, "baseline": "bottom"}
     layers: list[Spec] = [
         _layer(
             "region",
@@ -134,12 +145,12 @@ def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
         _layer("now", {"type": "rule", "strokeDash": [3, 3], "color": theme.ink}, whole),
         _layer(
             "labels",
-            {"type": "text", "align": "left", "baseline": "middle", "fontSize": 12, "fontWeight": "bold"},
+            {"type": "text", "align": "left", "baseline": "middle", "fontSize": 12.5, "fontWeight": "bold"},
             {"x": {"value": WIDTH + 8}, "y": {"field": "label_s"}, "color": ink, "text": {"field": "text"}},
         ),
         _layer(
             "names",
-            {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "fontWeight": "bold", "color": theme.ground},
+            {"type": "text", "align": "left", "dx": 8, "fontSize": 12.5, "fontWeight": "bold", "color": theme.ground},
             {"y": {"field": "label_s"}, "text": {"field": "text"}},
         ),
         _layer("parts", {"type": "circle", "size": 120, "opacity": 0}, {"y": {"field": "high_s"}, "tooltip": _TIP}),

@@ -9,12 +9,11 @@ from typing import Any
 from slicewise.planner.flags import listed
 from slicewise.planner.vocabulary import TAKES, WORDS
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import ANSWER, LIMITS, MEMORY, SERVERS
+from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS
 
 Said = dict[str, Any]
 
-_CONFIG = "config.json"
-_DOORS = {ANSWER: "step", MEMORY: "memory", SERVERS: "disaggregate", LIMITS: "limits"}
+_DOORS = {ANSWER: "step", SERVERS: "disaggregate", FLEET: "plan"}
 """The question behind each door."""
 _PLACE = ("slice", "chip", "weights", "kv", "compute")
 
@@ -32,8 +31,7 @@ def commands(found: Found) -> dict[str, str]:
     asked = {"plan": _asked(found)}
     parts = ("step", "memory", "frontier", "disaggregate")
     asked |= {name: said_to(name, found) for name in parts}
-    model = _CONFIG if found.is_config else found.question.model.name
-    return {name: command_line(name, [model], said) for name, said in asked.items()}
+    return {name: command_line(name, [found.called], said) for name, said in asked.items()}
 
 
 def command_line(command: str, arguments: list[str], said: Mapping[str, Any]) -> str:

@@ -22,6 +22,8 @@ from slicewise.units import show
 Column = NDArray[np.float64]
 
 MOST_CURVES = 10
+REST = "up_to_bound"
+"""What an expected step is lifted by where its parts add up to less than the bound."""
 _POINTS = 40
 _BOUND_TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
 
@@ -154,7 +156,7 @@ def _expected_parts(deployment: Deployment, batch: Column) -> list[Part]:
     ]
     rest = np.maximum(values["step_expected_s"] - sum(seconds.values()), 0.0)
     if np.any(rest > 1e-9 * values["step_expected_s"]):
-        found.append(Part(key="step_overlapped_s", label="up to the bound", resource="other", seconds=rest))
+        found.append(Part(key=REST, label="up to the bound", resource="other", seconds=rest))
     return found
 
 

@@ -18,7 +18,7 @@ from slicewise.planner.whatif import what_ifs
 from slicewise.report.explorer.breakdown_chart import breakdown_chart
 from slicewise.report.explorer.commands import commands, doors
 from slicewise.report.explorer.controls import controls
-from slicewise.report.explorer.curves import Curve, batches, columns, curves, parts, terms
+from slicewise.report.explorer.curves import REST, Curve, Part, batches, columns, curves, parts, terms
 from slicewise.report.explorer.found import Found, find
 from slicewise.report.explorer.frontier_chart import Point, frontier_chart
 from slicewise.report.explorer.memory_bar import memory_bar
@@ -27,7 +27,7 @@ from slicewise.report.explorer.numbers import ANSWER, number, row
 from slicewise.report.explorer.resources import resource_of, to_dicts
 from slicewise.report.explorer.sentence import HOVERS, sentence
 from slicewise.report.explorer.servers import cost, figures_of, fleet_of, servers
-from slicewise.report.views.words import BOUNDS
+from slicewise.report.views.words import BOUNDS, TERM_WORDS
 from slicewise.spec.model import Model
 from slicewise.units import plain
 
@@ -45,18 +45,22 @@ _ROWS = (
 Document = dict[str, Any]
 
 
-def explore(model: Model, words: Mapping[str, Any], *, is_config: bool = False) -> Document:
+def explore(model: Model, words: Mapping[str, Any], *, called: str = "") -> Document:
     """Everything that is shown of a question.
 
     Args:
         model: the model.
         words: the question's words: those of `plan`, and `prefill_slice`.
-        is_config: the model came with the question as a config.json.
+        called: how the command line names the model, where that is not its name.
 
     Raises:
         InputError: a word is off.
     """
-    found = find(model, words, is_config=is_config)
+    return document(find(model, words, called=called))
+
+
+def document(found: Found) -> Document:
+    """Everything that is shown of an answer."""
     errors: list[dict[str, str]] = []
 
     def part(name: str, make: Callable[[Found], Any]) -> Any:
@@ -67,10 +71,10 @@ def explore(model: Model, words: Mapping[str, Any], *, is_config: bool = False) 
             errors.append({"part": name, "text": str(error)})
             return None
 
-    step = found.step
+    step, model = found.step, found.question.model
     dtypes = "/".join(dict.fromkeys((step.weight_dtype, step.kv_dtype)))
     return {
-        "state": {"model": model.name, **words},
+        "state": {"model": model.name, **found.words},
         "title": f"{model.name} on {step.slice}, {dtypes}",
         "model": _model(found),
         "fits": found.option is not None,
@@ -212,25 +216,34 @@ def _breakdown(found: Found) -> Document | None:
             **{name: column.tolist() for name, column in terms(deployment, batch).items()},
         },
         "critical_batch": number("critical_batch", step.critical_batch, door=ANSWER),
-        "terms": [
-            {
-                "key": part.key,
-                "label": part.label,
-                "resource": part.resource,
-                "number": number(
-                    part.key, float(part.seconds[at]), resource=part.resource, door=_door(part.key, found)
-                ),
-                "counted": bool(part.seconds[at] > 0),
-            }
-            for part in made_of
-        ],
+        "terms": _terms(found, made_of, at),
         "chart": chart,
     }
 
 
+def _terms(found: Found, made_of: list[Part], at: int) -> list[Document]:
+    """The terms of the step that is shown; one that hides behind a longer one is told, and not counted."""
+    seconds = {part.key: float(part.seconds[at]) for part in made_of}
+    if found.is_expected:
+        told = {part.key: (part.label, part.resource, seconds[part.key]) for part in made_of}
+    else:
+        values = found.deployment.evaluate([*TERM_WORDS], batch=found.step.batch)
+        told = {name: (words, resource_of(name) or "other", float(values[name])) for name, words in TERM_WORDS.items()}
+    return [
+        {
+            "key": name,
+            "label": label,
+            "resource": resource,
+            "number": number(name, value, resource=resource, door=_door(name, found)),
+            "counted": seconds.get(name, 0.0) > 0,
+        }
+        for name, (label, resource, value) in told.items()
+    ]
+
+
 def _door(key: str, found: Found) -> str | None:
-    """Parts are derived as terms where they are shown whole: in bounds a part that hides shows nothing."""
-    return ANSWER if found.step.fits and key != "step_overlapped_s" else None
+    """What does not fit has no times to derive; what lifts an expected step up to its bound is no quantity."""
+    return ANSWER if found.step.fits and key != REST else None
 
 
 def _candidates(found: Found) -> list[Document]:

@@ -25,7 +25,7 @@ class Found:
     Attributes:
         question: the question, read.
         words: its words, as they were given.
-        is_config: the model came with the question as a config.json.
+        called: the model, as the command line names it.
         searched: every candidate that a plan ranks.
         rejected: candidates that were refused.
         option: the plan to take; None where nothing is feasible.
@@ -34,7 +34,7 @@ class Found:
 
     question: Question
     words: Mapping[str, Any]
-    is_config: bool
+    called: str
     searched: tuple[Searched, ...]
     rejected: tuple[Rejected, ...]
     option: Option | None
@@ -67,8 +67,13 @@ class Found:
         return sorted(live, key=lambda searched: float(searched.score.min()))
 
 
-def find(model: Model, words: Mapping[str, Any], *, is_config: bool = False) -> Found:
+def find(model: Model, words: Mapping[str, Any], *, called: str = "") -> Found:
     """Answer a question as `plan` does, and where nothing is feasible show what comes nearest.
+
+    Args:
+        model: the model.
+        words: the question's words.
+        called: how the command line names the model, where that is not its name.
 
     Raises:
         InputError: a word is off.
@@ -85,7 +90,7 @@ def find(model: Model, words: Mapping[str, Any], *, is_config: bool = False) -> 
     return Found(
         question=question,
         words=words,
-        is_config=is_config,
+        called=called or model.name,
         searched=tuple(ranked),
         rejected=tuple(rejected),
         option=option,

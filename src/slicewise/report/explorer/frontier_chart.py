@@ -119,10 +119,10 @@ def _labels(drawn: list[Curve], points: list[Row], x: LogScale, y: LogScale, lim
 
 def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
     encoding = {
-        "x": log_axis(_X, x, "Time per output token", x.ticks(8), time_text("datum.value", "~s")),
-        "y": log_axis(_Y, y, "Tokens/s per chip", y.ticks(7), "format(datum.value, ',~r')"),
+        "x": log_axis(_X, x, "Time per output token", x.ticks(7), time_text("datum.value", "~s")),
+        "y": log_axis(_Y, y, "Tokens/s per chip", y.ticks(6), "format(datum.value, ',~r')"),
     }
-    own = {"condition": {"test": "datum.chosen", "value": theme.ink}, "value": theme.faint}
+    own = {"condition": {"test": "datum.chosen", "value": theme.accent}, "value": theme.faint}
     width = {"condition": {"test": "datum.chosen", "value": 2.6}, "value": 1.3}
     by_slice = {"detail": {"field": "slice", "type": "nominal"}, "order": {"field": "batch", "type": "quantitative"}}
     top, bottom = {"value": 0}, {"value": HEIGHT}
@@ -131,12 +131,12 @@ def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
         _layer("limit", {"type": "rule", "strokeDash": [5, 4], "color": theme.ink}, {"y": top, "y2": bottom}),
         _layer(
             "limit",
-            {"type": "text", "color": theme.ink, "baseline": "bottom", "fontSize": 12},
+            {"type": "text", "color": theme.ink, "baseline": "bottom", "fontSize": 12.5},
             {"y": {"value": -6}, "text": {"field": "text"}},
         ),
         _layer("curves", {"type": "line"}, {**by_slice, "color": own, "strokeWidth": width}),
-        _layer("points", {"type": "circle", "opacity": 1}, {**_dots(theme), "shape": {"value": "circle"}}),
-        _layer("labels", _text(), {"text": {"field": "text"}, "color": _strong(theme.ink, theme.quiet)}),
+        _layer("points", {"type": "circle", "opacity": 1}, _dots(theme)),
+        _layer("labels", _text(), {"text": {"field": "text"}, "color": _strong(theme.accent, theme.quiet)}),
         _layer("curves", {"type": "circle", "size": 110, "opacity": 0}, {"tooltip": _TIP}),
     ]
     return spec(theme, encoding, layers, list(_DATA))
@@ -161,9 +161,9 @@ def _dots(theme: Theme) -> Spec:
         "size": {"condition": [{"test": chosen, "value": 150}, {"test": knee, "value": 90}], "value": 26},
         "color": {
             "condition": [{"test": knee, "value": theme.ground}, {"test": "datum.kind == 'end'", "value": theme.faint}],
-            "value": theme.ink,
+            "value": theme.accent,
         },
-        "stroke": {"condition": {"test": knee, "value": theme.ink}, "value": None},
+        "stroke": {"condition": {"test": knee, "value": theme.accent}, "value": None},
     }
 
 
@@ -174,4 +174,4 @@ def _strong(strong: str, quiet: str) -> Spec:
 def _text() -> Spec:
     placed = {name: {"expr": f"datum.{name}"} for name in ("align", "dx", "dy")}
     weight = {"expr": "datum.strong ? 'bold' : 'normal'"}
-    return {"type": "text", "fontSize": 12, "baseline": "middle", "fontWeight": weight, **placed}
+    return {"type": "text", "fontSize": 12.5, "baseline": "middle", "fontWeight": weight, **placed}

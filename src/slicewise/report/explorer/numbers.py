@@ -7,13 +7,13 @@ from typing import Any
 from slicewise.derive import Derivation
 from slicewise.planner.figures import Figures
 from slicewise.report.explorer.resources import resource_of
-from slicewise.units import plain, show, show_gib, unit_of
+from slicewise.units import brief, plain, show, show_gib, unit_of
 
 Number = dict[str, Any]
 """name, value, text, figure and suffix (the parts of the text), exact, unit, resource, door."""
 
 DIGITS, EXACT_DIGITS = 3, 8
-ANSWER, MEMORY, SERVERS, LIMITS = "answer", "memory", "servers", "limits"
+ANSWER, SERVERS, FLEET = "answer", "servers", "fleet"
 """The doors: under which question the derivation of a number is found."""
 _SUFFIXES = {
     "tokens_per_s": "tokens/s",
@@ -46,7 +46,7 @@ def number(
         return None
     unit = unit_of(label or name)
     suffix = _SUFFIXES.get(label or name)
-    text = f"{show(value, '', DIGITS)} {suffix}" if suffix else show(value, unit, DIGITS)
+    text = f"{brief(value)} {suffix}" if suffix else brief(value, unit)
     figure, _, rest = text.partition(" ")
     return {
         "name": name,
@@ -98,6 +98,6 @@ def shown(derivation: Derivation) -> dict[str, Any]:
 
 def _in_unit(name: str, value: float, unit: str) -> Number:
     """A number in the unit that its formula states, which a name need not say."""
-    text = show(value, unit, DIGITS)
+    text = brief(value, unit)
     figure, _, rest = text.partition(" ")
     return {"name": name, "text": text, "figure": figure, "suffix": rest, "exact": exact(value, unit)}

@@ -11,7 +11,7 @@ class Ink:
     """A resource's colours on one ground.
 
     Attributes:
-        fill: of areas and lines, at least 3 : 1 against the ground.
+        fill: of areas and lines, at least 3 : 1 against the ground, but for what is free.
         ink: of text, at least 4.5 : 1.
     """
 
@@ -36,7 +36,8 @@ class Resource:
     dark: Ink
 
 
-# The hues are Okabe-Ito's, which the colour-blind tell apart too; the dark ground takes them lighter.
+# The hues are Okabe-Ito's, which the colour-blind tell apart too; the dark ground takes them lighter. What is free has
+# none: it is the ground that the rest lies on.
 RESOURCES = (
     Resource(
         key="params", label="parameters", hover="Weights: kept on the chips, and read once in every step.",
@@ -60,7 +61,7 @@ RESOURCES = (
     ),
     Resource(
         key="free", label="free", hover="Memory that is granted and not used.",
-        light=Ink(fill="#56B4E9", ink="#1F6E9C"), dark=Ink(fill="#56B4E9", ink="#7CC5EE"),
+        light=Ink(fill="#E4E2DD", ink="#5B5A63"), dark=Ink(fill="#35333D", ink="#A9A6B3"),
     ),
     Resource(
         key="overflow", label="too much", hover="More than the memory that is granted.",

@@ -13,7 +13,7 @@ from slicewise.planner.fleet import fleet
 from slicewise.planner.option import Option
 from slicewise.planner.prefill import prefill_of
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import ANSWER, SERVERS, number, row
+from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS, number, row
 from slicewise.report.views.expected import NUMBERS
 
 _FLOW = (
@@ -84,7 +84,7 @@ def fleet_of(found: Found) -> dict[str, Any] | None:
         ("split_chips", "their chips", servers_.split_chips),
         ("split_usd_per_hour", "their price an hour", servers_.split_usd_per_hour),
     )
-    rows = [row(words, number(name, value, door=ANSWER)) for name, words, value in named if value is not None]
+    rows = [row(words, number(name, value, door=FLEET)) for name, words, value in named if value is not None]
     return {
         "requests_per_s": number("requests_per_s", servers_.requests_per_s),
         "replicas_meet_limits": servers_.replicas_meet_limits,

@@ -11,8 +11,8 @@ from typing import Any
 from slicewise.report.explorer.resources import RESOURCES
 from slicewise.report.frame import FONT, Spec
 
-WIDTH, HEIGHT = 520, 320  # of the plot [px]
-_PADDING = {"left": 62, "top": 26, "right": 116, "bottom": 52}
+WIDTH, HEIGHT = 304, 236  # of the plot [px]; 440 x 320 with what stands around it: two lie side by side on a page
+_PADDING = {"left": 56, "top": 30, "right": 80, "bottom": 54}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +25,15 @@ class Theme:
     grid: str
     faint: str
     ground: str
+    accent: str
 
 
-LIGHT = Theme(name="light", ink="#1B1F24", quiet="#59636E", grid="#E4E7EB", faint="#98A2AD", ground="#FFFFFF")
-DARK = Theme(name="dark", ink="#E8EBEF", quiet="#A3ACB8", grid="#2B313A", faint="#6B7683", ground="#14171C")
+LIGHT = Theme(
+    name="light", ink="#1C1B1F", quiet="#5B5A63", grid="#E6E4DF", faint="#96949E", ground="#FFFFFF", accent="#5B3FC4"
+)
+DARK = Theme(
+    name="dark", ink="#ECEAF1", quiet="#A9A6B3", grid="#2D2B34", faint="#7A7786", ground="#141318", accent="#B3A1FF"
+)
 THEMES = (LIGHT, DARK)
 
 
@@ -52,10 +57,10 @@ def spec(theme: Theme, encoding: Spec, layers: list[Spec], names: list[str]) -> 
                 "ticks": False,
                 "gridColor": theme.grid,
                 "labelColor": theme.quiet,
-                "labelFontSize": 12,
+                "labelFontSize": 12.5,
                 "labelPadding": 6,
                 "titleColor": theme.quiet,
-                "titleFontSize": 12,
+                "titleFontSize": 12.5,
                 "titleFontWeight": "normal",
                 "titlePadding": 10,
             },
@@ -77,6 +82,12 @@ def by_resource(colours: Mapping[str, str]) -> Spec:
     """The colour of a datum by the resource that it names."""
     scale = {"domain": list(colours), "range": list(colours.values())}
     return {"field": "resource", "type": "nominal", "scale": scale, "legend": None}
+
+
+def text_by_resource(theme: Theme) -> Spec:
+    """The colour of a text by the resource that it names: not a scale, which the areas have already."""
+    tests = [{"test": f"datum.resource === '{key}'", "value": ink} for key, ink in inks(theme).items()]
+    return {"condition": tests, "value": theme.quiet}
 
 
 def chart(specs: Mapping[str, Spec], data: Mapping[str, list[dict[str, Any]]], alt: str) -> dict[str, Any]:
