@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -73,6 +74,7 @@ _HUGE = 1e30
 _MOST = 10**12
 """No count of tokens, sequences or chips comes near."""
 _SHORT = 5
+_MOST_NAMES = 4096
 _NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s", "Hz")
 _NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 """Commas only where they part thousands: 2,048 is a number, 15,5 and 2048,4096 are not."""
@@ -146,6 +148,7 @@ def parse_count(text: str | float, what: str, unit: str = "count") -> int:
     return int(value)
 
 
+@lru_cache(maxsize=_MOST_NAMES)
 def unit_of(name: str) -> str:
     """The base unit that a quantity's name ends in; "" for a plain count or ratio.
 

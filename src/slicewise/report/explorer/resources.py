@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +84,11 @@ _RULES = (
     (r"flop|matmul(_core)?_s|prefill_matmul|critical_batch|mfu", "flops"),
     (r"weight|param|experts_touched", "params"),
 )
+_MOST_NAMES = 4096
 _WHOLE = re.compile(r"^(n_params|matmul_params|n_active_params|params_by_role)$")
 
 
+@lru_cache(maxsize=_MOST_NAMES)
 def resource_of(name: str) -> str | None:
     """The resource that a quantity is spent on, by its name; None where it is of none, or of several.
 
