@@ -20,5 +20,4 @@ def web(host: str, port: int) -> None:
         raise InputError(
             f"the explorer needs {error.name}: pip install 'slicewise[web]' (a checkout: '.[web]')"
         ) from None
-    click.echo(f"slicewise explorer: http://{f'[{host}]' if ':' in host else host}:{port} (stop with Ctrl-C)")
-    serve(host, port)
+    serve(host, port, told=lambda address: click.echo(f"slicewise explorer: {address} (stop with Ctrl-C)"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import logging
+import socket
+from collections.abc import Callable
 
 import uvicorn
 
@@ -12,31 +13,62 @@ from slicewise.web.security import hosts_of
 
 _KEEP_ALIVE_S = 15
 _BACKLOG = 256
+_STOP_S = 3
 
 
-def serve(host: str, port: int) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Args:
+        host: the address.
+        port: the port; 0 for any that is free.
+
+    Raises:
+        InputError: the address cannot be listened on.
+    """
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise _taken(host, port, error) from None
+    family, kind, protocol, _, address = places[0]
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+    except OSError as error:
+        found.close()
+        raise _taken(host, port, error) from None
+    return found
+
+
+def _taken(host: str, port: int, error: OSError) -> InputError:
+    return InputError(
+        f"cannot listen on {host}, port {port} ({error.strerror}); give another --port, or another --host"
+    )
+
+
+def serve(host: str, port: int, told: Callable[[str], None]) -> None:
     """Serve until it is stopped.
 
     Args:
         host: the address to listen on.
         port: the port.
+        told: is given the address of the page once it is listened on.
 
     Raises:
         InputError: the address cannot be listened on.
     """
+    opened = listen(host, port)
     config = uvicorn.Config(
         create_app(hosts=hosts_of(host)),
-        host=host,
-        port=port,
         log_level="warning",
         server_header=False,
+        date_header=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_STOP_S,
         backlog=_BACKLOG,
         access_log=False,
     )
-    try:
-        uvicorn.Server(config).run()
-    except SystemExit:
-        # uvicorn has logged why, and leaves: the command line says it in its one line.
-        logging.shutdown()
-        raise InputError(f"cannot listen on {host}, port {port}; give another --port or --host") from None
+    told(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    with opened:
+        uvicorn.Server(config).run(sockets=[opened])

@@ -1,7 +1,9 @@
 """The document: the plan's own answer, the book's slider, refusals that say what would fit, and plain JSON."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +127,23 @@ def test_slice_of_prefill_servers_is_looked_up() -> None:
     found = document("llama-3-8b", slice=["v5e:2x2"], prefill_slice="v5e:3x3")
     assert found["servers"] is None
     assert "3x3" in found["errors"][0]["text"]
+
+
+def _keys(value: object) -> set[str]:
+    """The names of a document's objects; charts and words of doors have names of their own."""
+    if isinstance(value, list):
+        return set().union(*map(_keys, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {"state", "words", "doors", "chart", "columns", "commands", "controls"}
+    return set(value).union(*(_keys(inner) for key, inner in value.items() if key not in own))
+
+
+def test_keys_are_documented() -> None:
+    page = Path(__file__).parents[3] / "docs" / "json.md"
+    found = re.search(r"^## explore\n(.*?)^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert found is not None
+    documented = set(re.findall(r"`(\w+)`", found[1]))
+    told = _keys(document("llama-3-70b", slice=["v5e:4x4"], **INT8, tpot="20ms", rate=2))
+    refused = _keys(document("llama-3-70b", slice=["v5e:4x4"], **INT8, batch=500))
+    assert (told | refused) - documented == set()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.figures import FLOORS
 from slicewise.planner.knee import MOST_SEQUENCES
-from slicewise.planner.search import round_of
+from slicewise.planner.search import ROUNDING, round_of
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.resources import resource_of
 from slicewise.report.views.expected import TERMS as EXPECTED_WORDS
@@ -155,7 +155,7 @@ def _expected_parts(deployment: Deployment, batch: Column) -> list[Part]:
         if np.any(seconds[name] > 0)
     ]
     rest = np.maximum(values["step_expected_s"] - sum(seconds.values()), 0.0)
-    if np.any(rest > 1e-9 * values["step_expected_s"]):
+    if np.any(rest > ROUNDING * values["step_expected_s"]):
         found.append(Part(key=REST, label="up to the bound", resource="other", seconds=rest))
     return found
 

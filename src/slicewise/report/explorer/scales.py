@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from slicewise.report.placement import LogScale
 
 _ROUND = (1.0, 2.0, 5.0)
+_ROUNDING = 1e-10
 _ROOM = 0.04
 """Of a decade, kept between what is drawn and an end."""
 
@@ -23,7 +24,17 @@ def log_frame(values: Iterable[float], pixels: float) -> LogScale:
 
 def powers_of_two(most: float, pixels: float) -> LogScale:
     """A log axis from one up to the power of two that holds the most."""
-    return LogScale(1.0, float(2 ** max(2, math.ceil(math.log2(max(most, 1.0)) - 1e-9))), pixels)
+    return LogScale(1.0, float(2 ** max(2, math.ceil(math.log2(max(most, 1.0)) - _ROUNDING))), pixels)
+
+
+def steps_to(top: float) -> list[float]:
+    """Ticks from zero to a round number: four or five steps.
+
+    >>> steps_to(20.0), steps_to(0.05)
+    ([0.0, 5.0, 10.0, 15.0, 20.0], [0.0, 0.01, 0.02, 0.03, 0.04, 0.05])
+    """
+    steps = 5 if f"{top:e}"[0] in "15" else 4
+    return [float(f"{top * i / steps:.6g}") for i in range(steps + 1)]
 
 
 def above(value: float) -> float:
@@ -34,7 +45,7 @@ def above(value: float) -> float:
     """
     exponent = math.floor(math.log10(value))
     found = [digit * 10.0**e for e in (exponent, exponent + 1) for digit in _ROUND]
-    return float(f"{next(each for each in found if each >= value * (1 - 1e-9)):.6g}")
+    return float(f"{next(each for each in found if each >= value * (1 - _ROUNDING)):.6g}")
 
 
 def below(value: float) -> float:
@@ -45,4 +56,4 @@ def below(value: float) -> float:
     """
     exponent = math.floor(math.log10(value))
     found = [digit * 10.0**e for e in (exponent - 1, exponent) for digit in _ROUND]
-    return float(f"{next(each for each in reversed(found) if each <= value * (1 + 1e-9)):.6g}")
+    return float(f"{next(each for each in reversed(found) if each <= value * (1 + _ROUNDING)):.6g}")
