@@ -13,7 +13,7 @@ from slicewise.units import MILLION
 
 AT_ONCE = 3
 """Questions computed side by side: Python computes one at a time, and a long one must not hold up the short."""
-MOST_WAITING = 200
+MOST_WAITING = 100
 MOST_KEPT_BYTES = 32 * int(MILLION)
 
 
