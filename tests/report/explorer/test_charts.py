@@ -51,15 +51,28 @@ def test_frame_holds_still_while_a_batch_is_dragged(kind: str) -> None:
     assert len(keys) == 1
 
 
-def test_frame_changes_when_the_data_leave_it() -> None:
+def test_axes_change_when_the_data_leave_them_and_the_frame_does_not() -> None:
     near, far = (charts(slice=["v5e:4x4"], context=context)["frontier"] for context in (2048, 131072))
-    assert near["key"] != far["key"]
+    assert near["signals"] != far["signals"]
+    assert near["key"] == far["key"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_begin_as_their_signals_say(drawn: dict, kind: str) -> None:
+    chart = drawn[kind]
+    for spec in chart["spec"].values():
+        assert {param["name"]: param["value"] for param in spec["params"]} == chart["signals"]
+        for axis in "xy":
+            ends = [chart["signals"][end["expr"]] for end in spec["encoding"][axis]["scale"]["domain"]]
+            ticks = chart["signals"][spec["encoding"][axis]["axis"]["values"]["expr"]]
+            assert ends[0] < ends[1]
+            assert ticks == sorted(tick for tick in ticks if ends[0] <= tick <= ends[1])
+            assert len(ticks) >= 2
 
 
 def test_points_lie_within_the_frame(drawn: dict) -> None:
     chart = drawn["frontier"]
-    encoding = chart["spec"]["light"]["encoding"]
-    (x_low, x_high), (y_low, y_high) = (encoding[axis]["scale"]["domain"] for axis in "xy")
+    x_low, x_high, y_low, y_high = (chart["signals"][f"{axis}_{end}"] for axis in "xy" for end in ("low", "high"))
     rows = [*chart["data"]["curves"], *chart["data"]["points"]]
     assert all(x_low <= row["step_s"] <= x_high for row in [*rows, *chart["data"]["limit"]])
     assert all(y_low <= row["tokens_per_s_per_chip"] <= y_high for row in rows)
@@ -75,7 +88,7 @@ def test_areas_lie_on_each_other(drawn: dict) -> None:
         assert row["low_s"] == pytest.approx(below.get(row["batch"], 0.0))
         below[row["batch"]] = row["high_s"]
     assert below == pytest.approx({row["batch"]: row["time_s"] for row in data["total"]})
-    top = drawn["breakdown"]["spec"]["light"]["encoding"]["y"]["scale"]["domain"][1]
+    top = drawn["breakdown"]["signals"]["y_high"]
     assert max(below.values()) <= top
 
 

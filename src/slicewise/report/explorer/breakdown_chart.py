@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from slicewise.report.explorer.curves import Column, Part
 from slicewise.report.explorer.resources import BY_KEY
-from slicewise.report.explorer.scales import above, powers_of_two
+from slicewise.report.explorer.scales import above, powers_of_two, steps_to
 from slicewise.report.explorer.theme import (
     HEIGHT,
     THEMES,
@@ -18,6 +18,7 @@ from slicewise.report.explorer.theme import (
     by_resource,
     chart,
     fills,
+    moving,
     spec,
     text_by_resource,
 )
@@ -91,10 +92,15 @@ def _labels(found: list[Part], edges: Column, last: float, top: float) -> list[R
             "batch": last,
             "label_s": at / HEIGHT * top,
             "resource": found[k].resource,
-            "text": BY_KEY[found[k].resource].label if found[k].resource != "other" else "the rest",
+            "text": _name(found[k]),
         }
         for k, at in zip(thick, places, strict=True)
     ]
+
+
+def _name(part: Part) -> str:
+    """Of its resource; of what is spent on none, the part's own."""
+    return part.label.partition(":")[0] if part.resource == "other" else BY_KEY[part.resource].label
 
 
 def _names(found: list[Part], edges: NDArray[np.float64], batch: Column, x: LogScale, top: float) -> list[Row]:
@@ -114,15 +120,16 @@ def _names(found: list[Part], edges: NDArray[np.float64], batch: Column, x: LogS
 def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
     powers = [float(2**k) for k in range(64) if 2**k <= x.high]
     shown = powers[:: max(1, -(-len(powers) // _MOST_TICKS))]
-    encoding = {
-        "x": log_axis("batch", x, "Batch, sequences per decode step", shown, "format(datum.value, ',')"),
+    encoding: Spec = {
+        "x": log_axis("batch", x, "Batch, sequences per decode step", [], "format(datum.value, ',')"),
         "y": {
             "field": "time_s",
             "type": "quantitative",
-            "scale": {"domain": [0, top], "nice": False, "zero": True},
-            "axis": {"title": "Time per step", "tickCount": 5, "labelExpr": time_text("datum.value", "~s")},
+            "scale": {"nice": False, "zero": True},
+            "axis": {"title": "Time per step", "labelExpr": time_text("datum.value", "~s")},
         },
     }
+    signals = moving(encoding, "x", x.low, x.high, shown) | moving(encoding, "y", 0.0, top, steps_to(top))
     fill, ink = by_resource(fills(theme)), text_by_resource(theme)
     ends: Spec = {"y": {"field": "low_s"}, "y2": {"field": "high_s"}}
     by_part = {"detail": {"field": "key", "type": "nominal"}}
@@ -155,7 +162,7 @@ def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
         ),
         _layer("parts", {"type": "circle", "size": 120, "opacity": 0}, {"y": {"field": "high_s"}, "tooltip": _TIP}),
     ]
-    return spec(theme, encoding, layers, list(_DATA))
+    return spec(theme, encoding, layers, list(_DATA), signals)
 
 
 _TIP = [

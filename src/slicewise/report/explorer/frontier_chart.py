@@ -8,11 +8,12 @@ import numpy as np
 
 from slicewise.report.explorer.curves import Curve, told
 from slicewise.report.explorer.scales import log_frame
-from slicewise.report.explorer.theme import HEIGHT, THEMES, WIDTH, Theme, chart, spec
+from slicewise.report.explorer.theme import HEIGHT, THEMES, WIDTH, Theme, chart, moving, spec
 from slicewise.report.frame import Spec, log_axis, time_text
 from slicewise.report.placement import AT_END, Label, LogScale, along, place
 from slicewise.units import show
 
+_FARTHEST = 20  # a label farther up or down than this names something else [px]
 _LABELLED = (1, 4, 16, 64, 256, 1024)
 _DATA = ("ghost", "limit", "curves", "points", "labels")
 _X, _Y = "step_s", "tokens_per_s_per_chip"
@@ -114,14 +115,19 @@ def _labels(drawn: list[Curve], points: list[Row], x: LogScale, y: LogScale, lim
     first = [label for label in wanted if label.row["kind"] == "chosen"]
     rest = [label for label in wanted if label.row["kind"] != "chosen"]
     placed = place([*first, *ends, *rest], np.concatenate(paths), HEIGHT)
-    return [{**label.row, "text": label.text, "align": align, "dx": dx, "dy": dy} for label, (align, dx, dy) in placed]
+    return [
+        {**label.row, "text": label.text, "align": align, "dx": dx, "dy": dy}
+        for label, (align, dx, dy) in placed
+        if abs(dy) < _FARTHEST or label.row["strong"]
+    ]
 
 
 def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
     encoding = {
-        "x": log_axis(_X, x, "Time per output token", x.ticks(7), time_text("datum.value", "~s")),
-        "y": log_axis(_Y, y, "Tokens/s per chip", y.ticks(6), "format(datum.value, ',~r')"),
+        "x": log_axis(_X, x, "Time per output token", [], time_text("datum.value", "~s")),
+        "y": log_axis(_Y, y, "Tokens/s per chip", [], "format(datum.value, ',~r')"),
     }
+    signals = moving(encoding, "x", x.low, x.high, x.ticks(7)) | moving(encoding, "y", y.low, y.high, y.ticks(6))
     own = {"condition": {"test": "datum.chosen", "value": theme.accent}, "value": theme.faint}
     width = {"condition": {"test": "datum.chosen", "value": 2.6}, "value": 1.3}
     by_slice = {"detail": {"field": "slice", "type": "nominal"}, "order": {"field": "batch", "type": "quantitative"}}
@@ -139,7 +145,7 @@ def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
         _layer("labels", _text(), {"text": {"field": "text"}, "color": _strong(theme.accent, theme.quiet)}),
         _layer("curves", {"type": "circle", "size": 110, "opacity": 0}, {"tooltip": _TIP}),
     ]
-    return spec(theme, encoding, layers, list(_DATA))
+    return spec(theme, encoding, layers, list(_DATA), signals)
 
 
 _TIP = [
@@ -158,7 +164,7 @@ def _dots(theme: Theme) -> Spec:
     """Points by kind: the chosen one is large, the knee is hollow."""
     chosen, knee = "datum.kind == 'chosen'", "datum.kind == 'knee'"
     return {
-        "size": {"condition": [{"test": chosen, "value": 150}, {"test": knee, "value": 90}], "value": 26},
+        "size": {"condition": [{"test": chosen, "value": 110}, {"test": knee, "value": 90}], "value": 26},
         "color": {
             "condition": [{"test": knee, "value": theme.ground}, {"test": "datum.kind == 'end'", "value": theme.faint}],
             "value": theme.accent,

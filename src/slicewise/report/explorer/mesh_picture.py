@@ -9,13 +9,12 @@ from typing import Any
 
 from slicewise.report.frame import FONT
 
-_WIDTH, _MOST_HEIGHT, _MARGIN, _PLANE_GAP = 440, 250, 26, 30
+_WIDTH, _MOST_HEIGHT, _MARGIN, _PLANE_GAP = 440, 250, 32, 30
 _LARGEST_STEP, _LEAST_STEP = 46, 9
 _NUMBERED_FROM = 30
 """The least distance of chips that leaves room for a number in each. [px]"""
 _MOST_DRAWN = 512
 _LABEL_HEIGHT = 18
-_PLANES_A_ROW = 4
 _STRENGTHS = (0.2, 0.62, 0.36, 0.85)
 """How strongly the parts of the batch are coloured, in turn."""
 
@@ -30,7 +29,7 @@ class _Grid:
     @classmethod
     def of(cls, columns: int, rows: int, planes: int = 1) -> _Grid:
         """As large as there is room for so many chips."""
-        a_row = min(planes, _PLANES_A_ROW)
+        a_row = _planes_a_row(planes)
         wide = (_WIDTH - 2 * _MARGIN - (a_row - 1) * _PLANE_GAP) // (columns * a_row)
         high = _MOST_HEIGHT // (rows * -(-planes // a_row))
         step = max(_LEAST_STEP, min(_LARGEST_STEP, wide, high))
@@ -44,6 +43,11 @@ class _Grid:
     def length(self, count: int) -> int:
         """Of so many chips side by side. [px]"""
         return count * self.step - self.gap
+
+
+def _planes_a_row(planes: int) -> int:
+    """As near to a square as planes side by side come."""
+    return min(planes, 2) if planes <= 4 else 4  # noqa: PLR2004  two rows of two, then rows of four
 
 
 def mesh_svg(mesh: Mapping[str, Any]) -> str:
@@ -63,7 +67,7 @@ def _torus(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
     axes = [*mesh["axes"], None, None][:3]
     drawn = max(1, min(planes, _MOST_DRAWN // (columns * rows)))
     grid = _Grid.of(columns, rows, drawn)
-    a_row = min(drawn, _PLANES_A_ROW)
+    a_row = _planes_a_row(drawn)
     body: list[str] = []
     for z in range(drawn):
         left = _MARGIN + (z % a_row) * (grid.length(columns) + _PLANE_GAP)
@@ -73,8 +77,8 @@ def _torus(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
             body.append(_text(left, top - 12, f"z = {z}"))
     height = 2 * _MARGIN + -(-drawn // a_row) * (grid.length(rows) + _PLANE_GAP) - _PLANE_GAP + 4
     if planes == 1:
-        body += [_text(_MARGIN, 13, "x →")] if columns > 1 else []
-        body += [_text(4, _MARGIN + grid.cell / 2 + 4, "y↓")] if rows > 1 else []
+        body += [_text(_MARGIN, 12, "x →")] if columns > 1 else []
+        body += [_text(0, _MARGIN + grid.cell / 2 + 4, "y↓")] if rows > 1 else []
     words = [_axis_words(axis) for axis in filter(None, axes) if axis["length"] > 1]
     words += [f"{drawn} of {planes} planes are drawn"] if drawn < planes else []
     lines, height = _lines([*words, *_key(axes, grid)], height)

@@ -11,8 +11,8 @@ from typing import Any
 from slicewise.report.explorer.resources import RESOURCES
 from slicewise.report.frame import FONT, Spec
 
-WIDTH, HEIGHT = 304, 236  # of the plot [px]; 440 x 320 with what stands around it: two lie side by side on a page
-_PADDING = {"left": 56, "top": 30, "right": 80, "bottom": 54}
+WIDTH, HEIGHT = 296, 236  # of the plot [px]; 440 x 320 with what stands around it: two lie side by side on a page
+_PADDING = {"left": 56, "top": 30, "right": 88, "bottom": 54}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,30 @@ DARK = Theme(
 THEMES = (LIGHT, DARK)
 
 
-def spec(theme: Theme, encoding: Spec, layers: list[Spec], names: list[str]) -> Spec:
+Signals = dict[str, Any]
+"""What axes span and where their ticks are: names that a specification refers to, and their values."""
+
+
+def moving(encoding: Spec, channel: str, low: float, high: float, ticks: list[float]) -> Signals:
+    """Let signals set the span and the ticks of an axis, so that it may change without drawing the chart anew.
+
+    Args:
+        encoding: the encoding of both axes; that of the channel is changed.
+        channel: x or y.
+        low: where the axis begins.
+        high: where it ends.
+        ticks: values with a label.
+
+    Returns:
+        The signals with their values.
+    """
+    names = [f"{channel}_{what}" for what in ("low", "high", "ticks")]
+    encoding[channel]["scale"]["domain"] = [{"expr": names[0]}, {"expr": names[1]}]
+    encoding[channel]["axis"]["values"] = {"expr": names[2]}
+    return dict(zip(names, (low, high, ticks), strict=True))
+
+
+def spec(theme: Theme, encoding: Spec, layers: list[Spec], names: list[str], signals: Signals) -> Spec:
     """A whole specification of fixed size. The data have names and no rows: the page puts them in, and changes them."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -46,6 +69,7 @@ def spec(theme: Theme, encoding: Spec, layers: list[Spec], names: list[str]) -> 
         "padding": _PADDING,
         "width": WIDTH,
         "height": HEIGHT,
+        "params": [{"name": name, "value": value} for name, value in signals.items()],
         "datasets": {name: [] for name in names},
         "encoding": encoding,
         "layer": layers,
@@ -91,7 +115,17 @@ def text_by_resource(theme: Theme) -> Spec:
 
 
 def chart(specs: Mapping[str, Spec], data: Mapping[str, list[dict[str, Any]]], alt: str) -> dict[str, Any]:
-    """A chart: its specifications, its data, and a key that changes when more than the data do."""
-    key = hashlib.sha256(json.dumps(specs, sort_keys=True).encode()).hexdigest()[:12]
+    """A chart: its specifications, its data and signals, and a key that changes when more than these do."""
+    signals = {param["name"]: param["value"] for param in next(iter(specs.values()))["params"]}
+    frames = {name: {**found, "params": [*signals]} for name, found in specs.items()}
+    key = hashlib.sha256(json.dumps(frames, sort_keys=True).encode()).hexdigest()[:12]
     width, height = WIDTH + _PADDING["left"] + _PADDING["right"], HEIGHT + _PADDING["top"] + _PADDING["bottom"]
-    return {"key": key, "spec": dict(specs), "data": dict(data), "alt": alt, "width": width, "height": height}
+    return {
+        "key": key,
+        "spec": dict(specs),
+        "data": dict(data),
+        "signals": signals,
+        "alt": alt,
+        "width": width,
+        "height": height,
+    }
