@@ -147,7 +147,7 @@ def _spec(theme: Theme, x: LogScale, top: float) -> Spec:
             {"x": {"value": WIDTH}, "y": {"value": -6}, "text": {"field": "text"}},
         ),
         _layer("parts", {"type": "area", "opacity": 0.85}, {**ends, **by_part, "color": fill}),
-        _layer("ghost", {"type": "line", "strokeWidth": 2, "opacity": 0.5, "color": theme.faint}, {}),
+        _layer("ghost", {"type": "line", "strokeWidth": 2, "opacity": 0.5, "clip": True, "color": theme.faint}, {}),
         _layer("total", {"type": "line", "strokeWidth": 2.4, "color": theme.ink}, {}),
         _layer("now", {"type": "rule", "strokeDash": [3, 3], "color": theme.ink}, whole),
         _layer(

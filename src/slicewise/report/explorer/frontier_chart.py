@@ -13,7 +13,7 @@ from slicewise.report.frame import Spec, log_axis, time_text
 from slicewise.report.placement import AT_END, Label, LogScale, along, place
 from slicewise.units import show
 
-_FARTHEST = 20  # a label farther up or down than this names something else [px]
+_FARTHEST = 13  # a label farther up or down than this names something else [px]
 _LABELLED = (1, 4, 16, 64, 256, 1024)
 _DATA = ("ghost", "limit", "curves", "points", "labels")
 _X, _Y = "step_s", "tokens_per_s_per_chip"
@@ -133,7 +133,9 @@ def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
     by_slice = {"detail": {"field": "slice", "type": "nominal"}, "order": {"field": "batch", "type": "quantitative"}}
     top, bottom = {"value": 0}, {"value": HEIGHT}
     layers: list[Spec] = [
-        _layer("ghost", {"type": "line", "strokeWidth": 2.6, "opacity": 0.35, "color": theme.faint}, by_slice),
+        _layer(
+            "ghost", {"type": "line", "strokeWidth": 2.6, "opacity": 0.35, "clip": True, "color": theme.faint}, by_slice
+        ),
         _layer("limit", {"type": "rule", "strokeDash": [5, 4], "color": theme.ink}, {"y": top, "y2": bottom}),
         _layer(
             "limit",

@@ -130,6 +130,7 @@ const px = (drawing, name, i) => parseFloat(drawing.getAttribute(name)) || drawi
 /** A picture as it looks, with its heading and what it is of. */
 async function framed(name) {
   const view = current();
+  await view.dropGhosts();
   const drawing = await drawingOf(name);
   const [width, height] = [px(drawing, "width", 2), px(drawing, "height", 3)];
   const style = getComputedStyle(document.body);

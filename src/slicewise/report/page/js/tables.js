@@ -54,10 +54,10 @@ export function drawNumbers(place, data, plan) {
 }
 
 export function drawServers(place, servers, fleet, plan, refusal) {
-  const isTold = (servers?.reason ?? null) === plan.data.reason && servers?.fits === false; // the answer says it above
-  place.hidden = (!servers && !refusal) || isTold;
+  const isServed = servers && servers.fits !== false;
+  place.hidden = !isServed && (!plan.data.fits || !(servers?.reason ?? refusal)); // what does not fit is said above
   if (place.hidden) return;
-  if (!servers || servers.fits === false) {
+  if (!isServed) {
     put(place, h("h2", {}, t("servers")), h("p", { class: "lead sentence" }, servers?.reason ?? refusal));
     return;
   }
