@@ -9,17 +9,18 @@ VENV := .venv/.stamp-venv
 PACKAGE := .venv/.stamp-package
 TEST_TOOLS := .venv/.stamp-test
 LINT_TOOLS := .venv/.stamp-lint
+BROWSER_TOOLS := .venv/.stamp-browser
 REFERENCE_TOOLS := .venv/.stamp-reference
 BENCHMARKS := $(sort $(wildcard benchmarks/[!_]*.py))
 
 .DEFAULT_GOAL := plan
-.PHONY: plan test check slow reference docs bench clean
+.PHONY: plan test check slow browser reference docs bench clean
 
 plan: $(PACKAGE)  ## the main job: plan a model
 	$(BIN)/slicewise plan llama-3-70b
 
 test: $(TEST_TOOLS)  ## all tests but those that take long
-	$(BIN)/pytest -n auto -m "not slow and not xla and not reference"
+	$(BIN)/pytest -n auto -m "not slow and not xla and not browser and not reference"
 
 check: $(LINT_TOOLS)  ## format, lint, types, import floors
 	$(BIN)/ruff format --check
@@ -29,6 +30,9 @@ check: $(LINT_TOOLS)  ## format, lint, types, import floors
 
 slow: $(TEST_TOOLS)  ## the slow tests, and those that compile for TPU slices
 	$(BIN)/pytest -n auto -m "slow or xla"
+
+browser: $(BROWSER_TOOLS)  ## the explorer in chromium, one page at a time, since times are measured
+	$(BIN)/pytest -m browser
 
 reference: $(REFERENCE_TOOLS)  ## the JAX programs against transformers, which needs torch
 	$(BIN)/pytest -m reference
@@ -59,6 +63,10 @@ $(TEST_TOOLS): $(PACKAGE)
 
 $(LINT_TOOLS): $(PACKAGE)
 	$(PIP) install --group lint
+	@touch $@
+
+$(BROWSER_TOOLS): $(TEST_TOOLS)
+	$(PIP) install --group browser
 	@touch $@
 
 $(REFERENCE_TOOLS): $(TEST_TOOLS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -73,6 +74,7 @@ _HUGE = 1e30
 _MOST = 10**12
 """No count of tokens, sequences or chips comes near."""
 _SHORT = 5
+_MOST_NAMES = 4096
 _NEEDS_UNIT = ("s", "B", "B/s", "FLOP/s", "Hz")
 _NUMBER = r"[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 """Commas only where they part thousands: 2,048 is a number, 15,5 and 2048,4096 are not."""
@@ -146,6 +148,7 @@ def parse_count(text: str | float, what: str, unit: str = "count") -> int:
     return int(value)
 
 
+@lru_cache(maxsize=_MOST_NAMES)
 def unit_of(name: str) -> str:
     """The base unit that a quantity's name ends in; "" for a plain count or ratio.
 
@@ -187,6 +190,7 @@ def _scaled(value: float, steps: list[tuple[float, str]], digits: int) -> str:
 
 
 _EXACT_BELOW_BYTES = 10e6
+_BRIEF_DIGITS = 3
 _GB_FROM_BYTES = 0.1e9
 _TB_FROM_BYTES = 10e12
 _STEPS: dict[str, list[tuple[float, str]]] = {
@@ -219,6 +223,29 @@ def show(value: float | None, unit: str = "", digits: int = 5) -> str:
         return _scaled(value, _STEPS[unit], digits)
     text = f"{value:,.0f}" if value == int(value) else _significant(value, digits)
     return f"{text} {'/s' if unit == '1/s' else unit}".rstrip()
+
+
+def brief(value: float, unit: str = "") -> str:
+    """Print a base-unit number in three digits, for a page that gives the exact one beside it. Whole counts stay whole.
+
+    >>> brief(0.022, "s"), brief(2824704, "B"), brief(1.359, "USD"), brief(0.004972, "USD"), brief(1962)
+    ('22.0 ms', '2.82 MB', '$1.36', '$0.00497', '1,962')
+    """
+    if not math.isfinite(value) or unit.endswith("/USD") or (unit not in {*_STEPS, "USD"} and value == int(value)):
+        return show(value, unit, _BRIEF_DIGITS)
+    if unit == "USD":
+        return f"${_fixed(value, least=2)}"
+    steps = _STEPS.get(unit, [(1.0, "/s" if unit == "1/s" else unit)])
+    scale, suffix = next((step for step in steps if abs(value) >= step[0] * (1 - 1e-9)), steps[-1])
+    if not value or (scale == 1.0 and value == int(value)):
+        return show(value, unit)
+    return f"{_fixed(value / scale)} {suffix}".rstrip()
+
+
+def _fixed(value: float, *, least: int = 0) -> str:
+    """Three digits, zeros at the end kept, so that columns of them stand well."""
+    exponent = int(f"{value:.{_BRIEF_DIGITS - 1}e}".partition("e")[2]) if value else 0
+    return f"{value:,.{max(least, _BRIEF_DIGITS - 1 - exponent)}f}"
 
 
 def _cents(usd: float) -> int:

@@ -28,22 +28,37 @@ def read_json(path: Path) -> dict[str, Any]:
                 f"{path}: is larger than {MOST_BYTES:,} bytes, so no config.json; give the file of the model"
             )
         text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a readable config.json") from error
+    return parse_object(text, str(path))
+
+
+def parse_object(text: str, origin: str, wanted: str = "a Hugging Face config.json") -> dict[str, Any]:
+    """The object of a JSON text.
+
+    Args:
+        text: the JSON.
+        origin: where it was read, for messages.
+        wanted: what to give where it holds no object.
+
+    Raises:
+        InputError: it is no JSON, says one thing twice, or holds no object.
+    """
+    try:
         config = json.loads(text, parse_constant=_constant, parse_int=_whole, object_pairs_hook=_object)
         if _levels(config) > MOST_LEVELS:
             raise RecursionError
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a readable config.json") from error
     except RecursionError as error:
-        raise InputError(f"{path}: nested too deeply for a config.json; give the file of the model") from error
+        raise InputError(f"{origin}: nested too deeply for a config.json; give the file of the model") from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg});"
+            f"{origin}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg});"
             " mend or download it again"
         ) from error
     except ValueError as error:
-        raise InputError(f"{path}: {error}; mend or download it again") from error
+        raise InputError(f"{origin}: {error}; mend or download it again") from error
     if not isinstance(config, dict):
-        raise InputError(f"{path}: holds a {type(config).__name__}, not an object; give a Hugging Face config.json")
+        raise InputError(f"{origin}: holds a {type(config).__name__}, not an object; give {wanted}")
     return config
 
 

@@ -121,6 +121,24 @@ def find_chip(name: str) -> Chip:
     raise UnknownNameError("chip", name, chips(), hint)
 
 
+def catalog_name(text: str) -> str | None:
+    """The model of the catalog that goes by a name or alias; None where none does."""
+    wanted = text.strip().lower()
+    return next(
+        (
+            known
+            for known, others in model_aliases().items()
+            if wanted == known or wanted in (alias.lower() for alias in others)
+        ),
+        None,
+    )
+
+
+def names_of_models() -> list[str]:
+    """Every name and alias that a model of the catalog goes by."""
+    return [name for known, others in model_aliases().items() for name in (known, *(alias.lower() for alias in others))]
+
+
 def _config_path(text: str) -> Path | None:
     """The config.json that a text names, itself or by its folder; None where it names no path.
 
@@ -163,15 +181,13 @@ def load_model(name: str | Path | Model) -> Model:
     text = str(name).strip()
     if not text:
         raise InputError("MODEL is empty; give a catalog name such as llama-3-70b, or a path of a config.json")
-    wanted = text.lower()
-    for known, others in model_aliases().items():
-        if wanted == known or wanted in (alias.lower() for alias in others):
-            return catalog_model(known)
+    known = catalog_name(text)
+    if known is not None:
+        return catalog_model(known)
     path = _config_path(text)
     if path is not None:
         return _read_config(path)
     if is_repo(text):
         return replace(_read_config(fetch(text)), name=text)
-    names = [n for known, others in model_aliases().items() for n in (known, *(a.lower() for a in others))]
     hint = "(or give the path of a config.json, or a Hugging Face id such as Qwen/Qwen3-8B)"
-    raise UnknownNameError("model", text, names, hint)
+    raise UnknownNameError("model", text, names_of_models(), hint)

@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, given, options
+from slicewise.cli.options import SHOWN, given, options
 from slicewise.cli.sections import Sectioned
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @click.command(cls=Sectioned)
 @click.argument("names", metavar="CHIP_OR_SLICE...", nargs=-1)
 @click.option("--model", metavar="MODEL", help="Also plan this model on each.")
-@options(*PLACE[2:], *LENGTHS, "tpot", "ttft", "objective", "price", *COUNTED, *SHOWN)
+@options(*TAKES["compare"], *SHOWN)
 def compare(
     names: tuple[str, ...],
     *,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @command()
 @model
-@options("slice", "prefill_slice", *PLACE[1:], *LENGTHS, "tpot", "ttft", "rate", "price", "network", *COUNTED, *SHOWN)
+@options(*TAKES["disaggregate"], *SHOWN)
 def disaggregate(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Prefill and decode on servers of their own: ratio, hand-off, whether to split."""
     from slicewise.planner.disaggregate import disaggregate as answer

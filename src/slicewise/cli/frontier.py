@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slicewise.cli.options import COUNTED, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 if TYPE_CHECKING:
     from slicewise.planner.frontier import Frontier
 
+_WORDS = ("contexts" if word == "context" else word for word in TAKES["frontier"])
+
 
 @command()
 @model
-@options(*PLACE, "isl", "osl", "contexts", "tpot", *COUNTED, "out", *SHOWN, unused=("mfu",))
+@options(*_WORDS, "out", *SHOWN, unused=("mfu",))
 def frontier(
     model: str, *, out: Path | None, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any
 ) -> None:

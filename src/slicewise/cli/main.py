@@ -21,6 +21,7 @@ COMMANDS = {
     "disaggregate": "Prefill and decode on servers of their own.",
     "simulate": "Behaviour under load: a trace of requests through planned servers.",
     "size": "The cheapest fleet that meets latency limits under a load.",
+    "report": "The answer of plan as one HTML file, with its figures and derivations.",
     "frontier": "Latency against throughput over the batch; --out draws it.",
     "limits": "Critical batch, model parallelism, KV layout, the knee.",
     "compare": "Chips or slices side by side.",
@@ -29,6 +30,7 @@ COMMANDS = {
     "verify": "Compile the plan with the TPU's compiler, without a TPU.",
     "book": "Chapter 8: printed answers, ours, and why they differ.",
     "catalog": "What is known, with sources.",
+    "web": "The explorer: a page on this machine where a plan can be seen, moved and understood.",
 }
 BAD_INPUT, STOPPED = 2, 130
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, "tpot", "ttft", "rate", "objective", "price", "network", *COUNTED, *SHOWN)
-def plan(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
+@options(*TAKES["plan"], "page", *SHOWN)
+def plan(
+    model: str, *, out: Path | None, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any
+) -> None:
     """Choose slice, dtypes and batch for MODEL and a workload: the main job."""
     from slicewise.planner.plan import plan as answer
     from slicewise.report.views.plan import plan_document
 
     result = answer(model, **given(words))
+    if out is not None:
+        from slicewise.cli.report import write_report
+
+        write_report(model, given(words), out)
     show_result(result, plan_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.cli.options import COUNTED, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @command()
 @model
-@options(*PLACE, "isl", "price", *COUNTED, *SHOWN)
+@options(*TAKES["prefill"], *SHOWN)
 def prefill(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """Prefill of one prompt: its time and what binds."""
     from slicewise.planner.prefill import prefill as answer

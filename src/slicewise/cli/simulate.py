@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slicewise.cli.options import PLACE, RANKS, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.traffic_options import LIMITS, LOAD, RULES, SWEPT, TRAFFIC
 from slicewise.errors import InputError
+from slicewise.planner.vocabulary import COUNTED, PLACE
 
 if TYPE_CHECKING:
     from slicewise.traffic.simulation import Simulation
-
-COUNTED = (*RANKS, "params", "hbm", "memory_fraction", "mfu", "ici", "split", "kv_split", "view", "efficiency", "book")
 
 
 @command()

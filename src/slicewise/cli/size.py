@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slicewise.cli.options import PLACE, SHOWN, command, given, model, options
-from slicewise.cli.simulate import COUNTED
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.traffic_options import LIMITS, LOAD, RULES, SWEPT, TRAFFIC
+from slicewise.planner.vocabulary import COUNTED, PLACE
 
 if TYPE_CHECKING:
     from slicewise.traffic.sizing import Tried

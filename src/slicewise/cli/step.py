@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.cli.options import COUNTED, LENGTHS, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import show_result
+from slicewise.planner.vocabulary import TAKES
 
 
 @command()
 @model
-@options(*PLACE, *LENGTHS, "price", *COUNTED, *SHOWN, unused=("mfu",))
+@options(*TAKES["step"], *SHOWN, unused=("mfu",))
 def step(model: str, *, explain: str | None, as_json: bool, as_md: bool, as_csv: bool, **words: Any) -> None:
     """One decode step of MODEL: memory, terms, what binds, throughput and cost."""
     from slicewise.planner.step import step as answer

@@ -2,98 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from slicewise.cli.options import Decorator, _option
+from slicewise.cli.options import Flag, option
 from slicewise.traffic.candidates import KINDS
 from slicewise.traffic.server import POLICIES, ROUTES
 from slicewise.traffic.sweep import BACKENDS
 
-TRAFFIC: dict[str, Callable[[bool], Decorator[Any]]] = {
-    "trace": _option(
+TRAFFIC: dict[str, Flag] = {
+    "trace": option(
         "--trace", metavar="FILE", type=click.Path(path_type=Path),
         help="Requests: Azure's CSV, Mooncake's JSONL, or a table of arrival_s, prompt_tokens, output_tokens.",
     ),
-    "requests": _option(
+    "requests": option(
         "--requests", metavar="N",
         help="Make so many, with lengths drawn from --trace or of --isl and --osl.  [default: 2000 without a trace]",
     ),
-    "sigma": _option(
+    "sigma": option(
         "--sigma", metavar="NUMBER", help="Spread of lengths, lognormal around --isl and --osl.  [default: 0, none]"
     ),
-    "burstiness": _option(
+    "burstiness": option(
         "--burstiness", metavar="NUMBER", help="Below 1 in bursts, above 1 even.  [default: 1, Poisson]"
     ),
-    "on": _option("--on", metavar="TIME", help="Requests come for so long, and then none for --off."),
-    "off": _option("--off", metavar="TIME", help="Pause between two times of --on."),
-    "rates": _option(
+    "on": option("--on", metavar="TIME", help="Requests come for so long, and then none for --off."),
+    "off": option("--off", metavar="TIME", help="Pause between two times of --on."),
+    "rates": option(
         "--rate", "--request-rate", "rate", metavar="RATE", multiple=True,
         help="Requests per second; stretches a trace. Repeatable: a load curve.  [default: the trace's]",
     ),
-    "load_rate": _option(
+    "load_rate": option(
         "--rate", "--request-rate", "rate", metavar="RATE",
         help="Requests per second; stretches a trace.  [default: the trace's]",
     ),
-    "seeds": _option(
+    "seeds": option(
         "--seed", "seed", metavar="N", multiple=True, help="Of what is random. Repeatable: a run each.  [default: 0]"
     ),
-    "seed": _option("--seed", metavar="N", help="Of what is random.  [default: 0]"),
-    "warm_up": _option(
+    "seed": option("--seed", metavar="N", help="Of what is random.  [default: 0]"),
+    "warm_up": option(
         "--warm-up", metavar="TIME", help="Requests that arrive earlier do not count.  [default: 0s]"
     ),
-    "policy": _option(
+    "policy": option(
         "--policy", metavar="WORD", help=f"{' | '.join(POLICIES)}.  [default: {POLICIES[0]}]"
     ),
-    "policies": _option(
+    "policies": option(
         "--policy", "policy", metavar="WORD", multiple=True,
         help=f"{' | '.join(POLICIES)}; repeatable, the cheapest is taken.  [default: the first two]",
     ),
-    "most_sequences": _option(
+    "most_sequences": option(
         "--batch", "--max-num-seqs", "batch", metavar="N",
         help="Most sequences of a batch.  [default: 256; size: fewer, where a step would miss the limits]",
     ),
-    "most_tokens": _option(
+    "most_tokens": option(
         "--max-num-batched-tokens", "max_num_batched_tokens", metavar="N",
         help="Most tokens of an iteration with --policy chunked.  [default: 8192]",
     ),
-    "cache_block": _option(
+    "cache_block": option(
         "--block-size", "block_size", metavar="N", help="Tokens of a block of the cache.  [default: 16]"
     ),
-    "prefix_cache": _option(
+    "prefix_cache": option(
         "--prefix-cache", "--enable-prefix-caching", "prefix_cache", is_flag=True,
         help="Prompts find blocks that earlier ones left (by the trace's hash_ids).",
     ),
-    "route": _option("--route", metavar="WORD", help=f"{' | '.join(ROUTES)}.  [default: least-loaded]"),
-    "replicas": _option("--replicas", metavar="N", help="Servers that do both phases.  [default: 1]"),
-    "prefill_servers": _option(
+    "route": option("--route", metavar="WORD", help=f"{' | '.join(ROUTES)}.  [default: least-loaded]"),
+    "replicas": option("--replicas", metavar="N", help="Servers that do both phases.  [default: 1]"),
+    "prefill_servers": option(
         "--prefill-servers", metavar="N", help="Servers that only prefill, and hand over to decode servers."
     ),
-    "decode_servers": _option("--decode-servers", metavar="N", help="Servers that only decode."),
-    "servers": _option(
+    "decode_servers": option("--decode-servers", metavar="N", help="Servers that only decode."),
+    "servers": option(
         "--servers", metavar="WORD", help=f"{' | '.join(KINDS)}: the fleets to try.  [default: {KINDS[-1]}]"
     ),
-    "ttft_at": _option(
+    "ttft_at": option(
         "--ttft", "ttft", metavar="LIMIT", help="Limit on the time to the first token: 2s (the p99), p95:2s, mean:1s."
     ),
-    "tpot_at": _option("--tpot", "tpot", metavar="LIMIT", help="Limit on a request's mean gap of tokens: p99:50ms."),
-    "itl_at": _option("--itl", "itl", metavar="LIMIT", help="Limit on the gap between any two tokens: p99:200ms."),
-    "e2e_at": _option("--e2e", "e2e", metavar="LIMIT", help="Limit on the time to the last token: p99:30s."),
-    "no_range": _option(
+    "tpot_at": option("--tpot", "tpot", metavar="LIMIT", help="Limit on a request's mean gap of tokens: p99:50ms."),
+    "itl_at": option("--itl", "itl", metavar="LIMIT", help="Limit on the gap between any two tokens: p99:200ms."),
+    "e2e_at": option("--e2e", "e2e", metavar="LIMIT", help="Limit on the time to the last token: p99:30s."),
+    "no_range": option(
         "--no-range", "no_range", is_flag=True, help="Run once, without the bound and the range beside."
     ),
-    "jobs": _option("--jobs", metavar="N", help="Processes that run side by side.  [default: 1]"),
-    "backend": _option(
+    "jobs": option("--jobs", metavar="N", help="Processes that run side by side.  [default: 1]"),
+    "backend": option(
         "--backend", metavar="WORD", help=f"{' | '.join(BACKENDS)}: where they run.  [default: local]"
     ),
-    "run_out": _option(
+    "run_out": option(
         "--out", metavar="FILE", type=click.Path(path_type=Path),
         help="Write charts (.html .svg .png), a row a request (.csv) or AIPerf's summary (.json).",
     ),
-    "timeline": _option(
+    "timeline": option(
         "--timeline", metavar="FILE", type=click.Path(path_type=Path),
         help="Write a timeline of the requests, which Perfetto opens (.json).",
     ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.cli.options import LENGTHS, PLACE, SHOWN, command, given, model, options
+from slicewise.cli.options import SHOWN, command, given, model, options
 from slicewise.cli.show import one_form, show_result
+from slicewise.planner.vocabulary import LENGTHS, PLACE
 
 COUNTED = ("params", "hbm", "memory_fraction", "ici", "book")
 

@@ -61,6 +61,26 @@ def total_bytes_per_chip(total_bytes: Real, n_chips: Real) -> Real:
     return total_bytes / n_chips
 
 
+def held_kv_bytes_per_chip(kv_bytes: Real, n_chips: Real) -> Real:
+    """Cache that the fullest chip must hold. [B]"""
+    return kv_bytes / n_chips
+
+
+def activation_bytes_per_chip(activation_bytes: Real, n_chips: Real) -> Real:
+    """Peak decode activations of a chip. [B]"""
+    return activation_bytes / n_chips
+
+
+def granted_bytes_per_chip(hbm_bytes: Real, n_chips: Real) -> Real:
+    """Bytes that a chip grants. [B]"""
+    return hbm_bytes / n_chips
+
+
+def unused_bytes_per_chip(free_bytes: Real, n_chips: Real) -> Real:
+    """Bytes of the fullest chip granted and not used; below zero where it does not fit. [B]"""
+    return free_bytes / n_chips
+
+
 def kv_budget_bytes(hbm_bytes: Real, weight_bytes: Real) -> Real:
     """Bytes left for sequences once the weights are in; below zero where they do not fit. [B]"""
     return hbm_bytes - weight_bytes

@@ -289,7 +289,11 @@ class Deployment:
         """The pipeline stages, where there are several and none is looked at alone."""
         if len(self.holdings) == 1 or self.stage is not None or self.ranks is None:
             return ()
-        return tuple(self.with_(stage=stage) for stage in range(len(self.holdings)))
+        stages = tuple(self.with_(stage=stage) for stage in range(len(self.holdings)))
+        for one in stages:
+            # What the stages hold does not depend on which is looked at, and is the dearest thing to count.
+            vars(one)["holdings"] = self.holdings
+        return stages
 
     @cached_property
     def _slowest(self) -> Mapping[str, Deployment]:

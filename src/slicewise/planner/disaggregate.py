@@ -136,12 +136,12 @@ def disaggregate(
     searched = search(decode, Limits(tpot_s=limits.tpot_s), "throughput", question.batch)
     batch = int(searched.batches[searched.best]) if searched.verdict.fits else question.batch
     prefill = prefill_of(prompt)
-    found = _disaggregation(step_of(decode, batch), prefill, searched.verdict, limits)
+    found = disaggregation_of(step_of(decode, batch), prefill, searched.verdict, limits)
     if found.fits or not searched.verdict.fits or question.batch is not None or limits.tpot_s is None:
         return found
     # The largest batch leaves no room for prefills in between: fewer sequences, sharing the chips, may keep the limits.
     fewer = _sharing_batch(decode, limits.tpot_s)
-    again = _disaggregation(step_of(decode, fewer), prefill, searched.verdict, limits) if fewer else found
+    again = disaggregation_of(step_of(decode, fewer), prefill, searched.verdict, limits) if fewer else found
     return again if again.fits else found
 
 
@@ -162,7 +162,15 @@ def _sharing_batch(decode: Deployment, tpot_s: float) -> int:
     return 0
 
 
-def _disaggregation(step: Step, prefill: Prefill, verdict: Verdict, limits: Limits) -> Disaggregation:
+def disaggregation_of(step: Step, prefill: Prefill, verdict: Verdict, limits: Limits) -> Disaggregation:
+    """The servers of a step and of a prefill that are given, whether or not the batch is the best for it.
+
+    Args:
+        step: of the decode servers.
+        prefill: of the prefill servers.
+        verdict: whether the step fits and meets the limits.
+        limits: what either way must meet.
+    """
     decode, prompt = step.deployment, prefill.deployment
     reason = verdict.detail or prefill.reason
     flows = _flows(step, prefill) if not reason else {}

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from slicewise.planner.deployment import Deployment
 
-_FLOORS = ("step_overlapped_s", "prefill_bound_s")
+FLOORS = ("step_overlapped_s", "prefill_bound_s")
 """Bounds that an expected time is held to: no parts of it."""
 _ENDS = ("bound", "expected", "low", "high")
 
@@ -79,7 +79,7 @@ def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
     """What an expected time is made of, by name. [s]"""
     names = deployment.graph.formulas[of].parameters
-    terms = [name for name in names if name.endswith("_s") and name not in _FLOORS]
+    terms = [name for name in names if name.endswith("_s") and name not in FLOORS]
     ratio = next((deployment.value(name) for name in names if name.endswith("_ratio")), 1.0)
     return {name: float(value * ratio) for name, value in deployment.evaluate(terms, batch=batch).items()}
 

@@ -151,11 +151,11 @@ def plan(model: str | Path | Model, **flags: Unpack[Flags]) -> Plan:
 
 def plan_of(question: Question) -> Plan:
     """Choose slice, precision and batch for a question."""
-    found, rejected = _search_all(question)
-    ranked = _comparable(question, found, rejected)
+    found, rejected = search_all(question)
+    ranked = comparable(question, found, rejected)
     picked = choose(ranked)
     live = sorted((s for s in ranked if s.batches.size), key=lambda s: float(s.score.min()))
-    recommended = _option(picked, _why(question)) if picked else None
+    recommended = _option(picked, why_chosen(question)) if picked else None
     candidates = tuple(_option((s, s.best), "best batch of its slice and precision") for s in live)
     return Plan(
         question=question,
@@ -172,7 +172,12 @@ def plan_of(question: Question) -> Plan:
     )
 
 
-def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
+def search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
+    """Every slice, precision and layout of a question, searched; and those that were refused.
+
+    Raises:
+        InputError: none of the chips offers a compute dtype that was asked for.
+    """
     found, rejected = [], []
     refused: InputError | None = None
     for precision, slice_ in product(question.precisions, question.slices):
@@ -195,7 +200,7 @@ def _search_all(question: Question) -> tuple[list[Searched], list[Rejected]]:
     return found, rejected
 
 
-def _comparable(question: Question, found: list[Searched], rejected: list[Rejected]) -> list[Searched]:
+def comparable(question: Question, found: list[Searched], rejected: list[Rejected]) -> list[Searched]:
     """Under the cost objective, chips without a price cannot be ranked beside chips with one."""
     priced = {searched.deployment.price is not None for searched in found if searched.verdict.fits}
     if question.objective != "cost" or len(priced) < len((True, False)):
@@ -227,7 +232,8 @@ def _option(picked: tuple[Searched, int], why: str) -> Option:
     return option_of(searched.deployment, int(searched.batches[index]), why)
 
 
-def _why(question: Question) -> str:
+def why_chosen(question: Question) -> str:
+    """What a plan is chosen for, in words."""
     goal = {
         "cost": "cheapest decode" if question.workload.context_is_set else "cheapest request",
         "latency": "lowest step",

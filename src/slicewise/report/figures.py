@@ -6,6 +6,7 @@ import html
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -98,7 +99,7 @@ def pictures(path: Path, specs: Mapping[str, Spec]) -> dict[Path, bytes]:
         InputError: vl-convert is not installed.
     """
     if path.suffix.lower() == ".html":
-        return {path: _page(list(specs.values()), vl_convert_module()).encode()}
+        return {path: _page(list(specs.values())).encode()}
     return _images(path, specs, vl_convert_module())
 
 
@@ -109,11 +110,16 @@ def write_files(contents: Mapping[Path, bytes]) -> list[Path]:
         InputError: one cannot be written.
     """
     for file, content in contents.items():
-        _write(file, content)
+        write_file(file, content)
     return list(contents)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        InputError: it cannot be written there.
+    """
     try:
         path.write_bytes(content)
     except OSError as error:
@@ -134,6 +140,25 @@ def vl_convert_module() -> ModuleType:
     return vl_convert
 
 
+@cache
+def vega_library() -> str:
+    """Vega, Vega-Lite and vega-embed as one JavaScript module that needs no network. Making it takes seconds.
+
+    Raises:
+        InputError: vl-convert is not installed.
+    """
+    return str(vl_convert_module().javascript_bundle())
+
+
+def vega_lite_svg(spec: Spec) -> str:
+    """A picture as SVG.
+
+    Raises:
+        InputError: vl-convert is not installed.
+    """
+    return str(vl_convert_module().vegalite_to_svg(spec))
+
+
 def _lists(columns: FrontierColumns) -> dict[str, list[Any]]:
     """The columns as JSON writes them: counts are whole numbers."""
     return {key: [plain(value) for value in column] for key, column in columns.items()}
@@ -152,7 +177,7 @@ def _image(spec: Spec, suffix: str, vl_convert: Any) -> bytes:
     return str(vl_convert.vegalite_to_svg(spec)).encode()
 
 
-def _page(specs: list[Spec], vl_convert: Any) -> str:
+def _page(specs: list[Spec]) -> str:
     """One page with the library in it once; titles are text of the page, so that they wrap on a narrow screen."""
     titles = [" ".join(spec["title"]["text"]) for spec in specs]
     figures = [
@@ -163,7 +188,7 @@ def _page(specs: list[Spec], vl_convert: Any) -> str:
         title=html.escape(titles[0]),
         least=WIDTH,
         figures="\n".join(figures),
-        library=vl_convert.javascript_bundle(),
+        library=vega_library(),
         specs=json.dumps(untitled).replace("<", "\\u003c"),
     )
 

@@ -13,9 +13,9 @@ Spec: TypeAlias = dict[str, Any]
 WIDTH, HEIGHT = 600, 400  # of the plot; axes, title and end labels bring a figure to about 800 x 550 [px]
 INK, QUIET = "#222222", "#595959"
 _GRID = "#e4e4e4"
-_FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 _CONFIG: Spec = {
-    "font": _FONT,
+    "font": FONT,
     "view": {"stroke": None},
     "axis": {
         "domain": False,

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +79,7 @@ class Label:
 
     text: str
     point: tuple[float, float]
-    row: dict[str, float]
+    row: dict[str, Any]
     spots: Sequence[Spot] = BESIDE
     size: float = 11
 
@@ -125,11 +124,12 @@ def _is_free(text: str, box: Box, taken: Iterable[tuple[str, Box]], lines: Point
 def along(corners: Iterable[tuple[float, float]]) -> Points:
     """Points along a line through the corners, 2 px apart or less, shape (points, 2)."""
     ends = np.asarray(list(corners), dtype=float)
-    pieces = [ends[:1]]
-    for start, stop in pairwise(ends):
-        steps = max(1, math.ceil(float(np.hypot(*(stop - start))) / 2))
-        pieces.append(np.linspace(start, stop, steps + 1)[1:])
-    return np.concatenate(pieces)
+    pieces = np.diff(ends, axis=0)
+    steps = np.maximum(1, np.ceil(np.hypot(pieces[:, 0], pieces[:, 1]) / 2)).astype(int)
+    piece = np.repeat(np.arange(len(steps)), steps)
+    # How far along its piece each point lies: 1/n, 2/n, ... 1.
+    share = (np.arange(1, len(piece) + 1) - np.repeat(np.cumsum(steps) - steps, steps)) / steps[piece]
+    return np.concatenate([ends[:1], ends[piece] + share[:, None] * pieces[piece]])
 
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:

@@ -1,0 +1,85 @@
+"""The command lines that give the same answer, and the words behind each door."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from slicewise.planner.flags import listed
+from slicewise.planner.vocabulary import TAKES, WORDS
+from slicewise.report.explorer.found import Found
+from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS
+
+Said = dict[str, Any]
+
+_DOORS = {ANSWER: "step", SERVERS: "disaggregate", FLEET: "plan"}
+"""The question behind each door."""
+_PLACE = ("slice", "chip", "weights", "kv", "compute")
+
+
+def doors(found: Found) -> dict[str, Said]:
+    """The words by which the derivation of a number is asked for; its name is added to them."""
+    return {
+        door: {"command": command, **_model(found), **said_to(command, found), "shown": True}
+        for door, command in _DOORS.items()
+    }
+
+
+def commands(found: Found) -> dict[str, str]:
+    """The command lines of the answer, by command: the question as it was asked, and its parts for what is shown."""
+    asked = {"plan": _asked(found)}
+    parts = ("step", "memory", "frontier", "disaggregate")
+    asked |= {name: said_to(name, found) for name in parts}
+    return {name: command_line(name, [found.called], said) for name, said in asked.items()}
+
+
+def command_line(command: str, arguments: list[str], said: Mapping[str, Any]) -> str:
+    """A command line, quoted for a shell."""
+    written = ["slicewise", command, *arguments]
+    for word, value in said.items():
+        flag = f"--{word.replace('_', '-')}"
+        if not WORDS[word].kind:
+            written += [flag] if value else []
+        else:
+            written += [part for one in listed(value) for part in (flag, str(one))]
+    return shlex.join(written)
+
+
+def said_to(command: str, found: Found) -> Said:
+    """The words that ask a question about what is shown: its slice, formats, layout, batch and view."""
+    step, asked, words = found.step, found.question, found.words
+    said: Said = {word: value for word, value in words.items() if word in TAKES[command] and word not in _PLACE}
+    place: Said = {"slice": step.slice}
+    precision = found.deployment.precision
+    for word, dtype in (("weights", precision.weights), ("kv", precision.kv), ("compute", precision.compute)):
+        if word in words:
+            place[word] = dtype
+    if "prefill_slice" in words and command == "disaggregate":
+        place["prefill_slice"] = words["prefill_slice"]
+    if "price" in said:
+        said["price"] = _own_price(found)
+    if "batch" in TAKES[command]:
+        said["batch"] = step.batch
+    if not asked.conventions.book:
+        said["view"] = asked.conventions.view
+    ranks = found.deployment.ranks
+    if ranks is not None:
+        said |= {"tp": ranks.tp, "pp": ranks.pp, "dp": ranks.dp, "ep": ranks.ep}
+    return {**place, **{word: value for word, value in said.items() if word in TAKES[command]}}
+
+
+def _asked(found: Found) -> Said:
+    """The question as it was asked, without what only other questions take."""
+    return {word: value for word, value in found.words.items() if word in TAKES["plan"]}
+
+
+def _model(found: Found) -> Said:
+    """How the model is named; one that came as a config is sent again beside these words."""
+    return {"model": found.question.model.name}
+
+
+def _own_price(found: Found) -> list[str]:
+    """The price of the chip that is shown, out of those that were given."""
+    price = found.deployment.price
+    return [] if price is None else [f"{price.usd_per_chip_hour!r}"]

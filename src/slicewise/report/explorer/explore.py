@@ -1,0 +1,326 @@
+"""One document with everything that the page shows of a question, so that a change of a control is one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from slicewise.errors import InputError
+from slicewise.planner.assumptions import model_notes
+from slicewise.planner.knee import knee_batch
+from slicewise.planner.option import Option
+from slicewise.planner.plan import Rejected
+from slicewise.planner.search import Searched
+from slicewise.planner.vocabulary import TAKES
+from slicewise.planner.whatif import what_ifs
+from slicewise.report.explorer.breakdown_chart import breakdown_chart
+from slicewise.report.explorer.commands import commands, doors
+from slicewise.report.explorer.controls import controls
+from slicewise.report.explorer.curves import REST, Curve, Part, batches, columns, curves, parts, terms
+from slicewise.report.explorer.found import Found, find
+from slicewise.report.explorer.frontier_chart import Point, frontier_chart
+from slicewise.report.explorer.memory_bar import memory_bar
+from slicewise.report.explorer.mesh import mesh
+from slicewise.report.explorer.numbers import ANSWER, number, row
+from slicewise.report.explorer.resources import resource_of, to_dicts
+from slicewise.report.explorer.sentence import HOVERS, sentence
+from slicewise.report.explorer.servers import cost, figures_of, fleet_of, servers
+from slicewise.report.views.words import BOUNDS, TERM_WORDS
+from slicewise.spec.model import Model
+from slicewise.units import plain
+
+EXPLORED = (*TAKES["plan"], "prefill_slice")
+"""The words that it takes."""
+_MOST_LISTED = 24
+_ROWS = (
+    ("step_s", "decode step"),
+    ("ttft_s", "time to the first token"),
+    ("tokens_per_s", "tokens of the slice"),
+    ("tokens_per_s_per_chip", "tokens per chip"),
+    ("requests_per_s_shared", "requests of a replica"),
+    ("tpot_shared_s", "a token, prefills in between"),
+)
+Document = dict[str, Any]
+
+
+def explore(model: Model, words: Mapping[str, Any], *, called: str = "") -> Document:
+    """Everything that is shown of a question.
+
+    Args:
+        model: the model.
+        words: the question's words: those of `plan`, and `prefill_slice`.
+        called: how the command line names the model, where that is not its name.
+
+    Raises:
+        InputError: a word is off.
+    """
+    return document(find(model, words, called=called))
+
+
+def document(found: Found) -> Document:
+    """Everything that is shown of an answer."""
+    errors: list[dict[str, str]] = []
+
+    def part(name: str, make: Callable[[Found], Any]) -> Any:
+        """A part of the document; where it has no answer it says why, and the rest stands."""
+        try:
+            return make(found)
+        except InputError as error:
+            errors.append({"part": name, "text": str(error)})
+            return None
+
+    step, model = found.step, found.question.model
+    dtypes = "/".join(dict.fromkeys((step.weight_dtype, step.kv_dtype)))
+    return {
+        "state": {"model": model.name, **found.words},
+        "title": f"{model.name} on {step.slice}, {dtypes}",
+        "model": _model(found),
+        "fits": found.option is not None,
+        "reason": found.reason,
+        "sentence": sentence(found),
+        "answer": _answer(found),
+        "memory": part("memory", memory_bar),
+        "frontier": part("frontier", _frontier),
+        "breakdown": part("breakdown", _breakdown),
+        "mesh": part("mesh", lambda found: mesh(found.deployment)),
+        "servers": part("servers", servers),
+        "fleet": part("fleet", fleet_of),
+        "cost": part("cost", cost),
+        "runner_up": _runner_up(found),
+        "candidates": _candidates(found),
+        "rejected": [_rejected(item) for item in found.rejected[:_MOST_LISTED]],
+        "what_ifs": _what_ifs(found),
+        "assumptions": list(step.assumptions),
+        "controls": controls(found),
+        "resources": to_dicts(),
+        "doors": doors(found),
+        **_commands(found),
+        "errors": errors,
+    }
+
+
+def _commands(found: Found) -> Document:
+    lines = commands(found)
+    return {"command": lines["plan"], "commands": lines}
+
+
+def _model(found: Found) -> Document:
+    model = found.question.model
+    return {
+        "name": model.name,
+        "params": number("n_params", found.step.n_params, door=ANSWER),
+        "source": model.provenance[""].document or model.provenance[""].printed,
+        "notes": model_notes(found.deployment),
+        "max_context_tokens": plain(model.max_context_tokens),
+    }
+
+
+def _answer(found: Found) -> Document:
+    step, option = found.step, found.option
+    figures = figures_of(option) if option else dict(step.figures or {})
+    rows = []
+    for name, words in _ROWS:
+        value = getattr(step, name, None) if hasattr(step, name) else getattr(option, name, None)
+        if value is not None:
+            rows.append(row(words, number(name, value, door=ANSWER), figures.get(name)))
+    return {
+        "slice": step.slice,
+        "chip": found.deployment.slice.chip.name,
+        "n_chips": step.n_chips,
+        "layout": step.layout,
+        "batch": step.batch,
+        "max_batch": number("max_batch", step.max_batch, door=ANSWER),
+        "critical_batch": number("critical_batch", step.critical_batch, door=ANSWER),
+        "knee_batch": number("knee_batch", step.knee_batch, door=ANSWER),
+        "context_tokens": number("context_tokens", step.context_tokens, door=ANSWER),
+        "weight_dtype": step.weight_dtype,
+        "kv_dtype": step.kv_dtype,
+        "compute_dtype": step.compute_dtype,
+        "view": step.view,
+        "is_expected": found.is_expected,
+        "expected_engine": step.expected_engine,
+        "bound": _bound(step.bound),
+        "why": option.why if option else None,
+        "rows": rows,
+    }
+
+
+def _bound(key: str | None) -> Document | None:
+    if key is None:
+        return None
+    return {"key": key, "text": BOUNDS[key], "resource": resource_of(f"{key}_s"), "hover": HOVERS[key]}
+
+
+def _frontier(found: Found) -> Document | None:
+    drawn = curves(found)
+    if not drawn:
+        return None
+    step, limit_s = found.step, found.question.limits.tpot_s
+    chosen: Point | None = None
+    if step.step_s is not None and step.tokens_per_s_per_chip is not None:
+        chosen = (step.batch, step.step_s, step.tokens_per_s_per_chip)
+    knee = _knee(found)
+    alt = f"Time per token against tokens/s per chip, over the batch, for {', '.join(curve.slice for curve in drawn)}."
+    return {
+        "slices": [columns(curve) for curve in drawn],
+        "chosen": _point(chosen),
+        "knee": _point(knee),
+        "limit": number("tpot_s", limit_s),
+        "refused": _refused(found, drawn),
+        "chart": frontier_chart(drawn, chosen=chosen, knee=knee, limit_s=limit_s, alt=alt),
+    }
+
+
+def _knee(found: Found) -> Point | None:
+    """The knee, where it lies within what fits."""
+    deployment = found.deployment
+    knee = knee_batch(deployment)
+    if not knee or knee > found.step.max_batch:
+        return None
+    values = deployment.evaluate(["step_s", "tokens_per_s_per_chip"], batch=knee)
+    return knee, float(values["step_s"]), float(values["tokens_per_s_per_chip"])
+
+
+def _point(point: Point | None) -> Document | None:
+    if point is None:
+        return None
+    batch, step_s, rate = point
+    return {
+        "batch": number("batch", batch),
+        "step": number("step_s", step_s),
+        "tokens": number("tokens_per_s_per_chip", rate),
+    }
+
+
+def _refused(found: Found, drawn: list[Curve]) -> list[Document]:
+    names = {curve.slice for curve in drawn}
+    refused = {item.slice: item for item in found.rejected if item.slice not in names}
+    return [{"slice": name, "reason": item.detail} for name, item in refused.items()][:_MOST_LISTED]
+
+
+def _breakdown(found: Found) -> Document | None:
+    step, deployment = found.step, found.deployment
+    batch = batches(max(step.max_batch, 0), extra=[step.batch])
+    if not batch.size:
+        return None
+    made_of = parts(deployment, batch)
+    at = int(np.searchsorted(batch, min(step.batch, batch[-1])))
+    alt = f"The time of a decode step of {step.slice} over the batch, as {', '.join(part.label for part in made_of)}."
+    chart = breakdown_chart(batch, made_of, now=step.batch, critical_batch=step.critical_batch, alt=alt)
+    return {
+        "slice": step.slice,
+        "columns": {
+            "batch": [int(each) for each in batch],
+            **{name: column.tolist() for name, column in terms(deployment, batch).items()},
+        },
+        "critical_batch": number("critical_batch", step.critical_batch, door=ANSWER),
+        "terms": _terms(found, made_of, at),
+        "chart": chart,
+    }
+
+
+def _terms(found: Found, made_of: list[Part], at: int) -> list[Document]:
+    """The terms of the step that is shown; one that hides behind a longer one is told, and not counted."""
+    seconds = {part.key: float(part.seconds[at]) for part in made_of}
+    if found.is_expected:
+        told = {part.key: (part.label, part.resource, seconds[part.key]) for part in made_of}
+    else:
+        values = found.deployment.evaluate([*TERM_WORDS], batch=found.step.batch)
+        told = {name: (words, resource_of(name) or "other", float(values[name])) for name, words in TERM_WORDS.items()}
+    return [
+        {
+            "key": name,
+            "label": label,
+            "resource": resource,
+            "number": number(name, value, resource=resource, door=_door(name, found)),
+            "counted": seconds.get(name, 0.0) > 0,
+        }
+        for name, (label, resource, value) in told.items()
+    ]
+
+
+def _door(key: str, found: Found) -> str | None:
+    """What does not fit has no times to derive; what lifts an expected step up to its bound is no quantity."""
+    return ANSWER if found.step.fits and key != REST else None
+
+
+def _candidates(found: Found) -> list[Document]:
+    shown = found.deployment
+    return [_candidate(searched, is_chosen=searched.deployment is shown) for searched in found.in_order[:_MOST_LISTED]]
+
+
+def _candidate(searched: Searched, *, is_chosen: bool) -> Document:
+    deployment, batch = searched.deployment, int(searched.batches[searched.best])
+    priced = ["usd_per_million_output_tokens"] if deployment.price else []
+    if deployment.price and not deployment.workload.context_is_set:
+        priced.append("request_usd")
+    values = deployment.evaluate(
+        ["step_s", "tokens_per_s", "tokens_per_s_per_chip", deployment.ttft, *priced], batch=batch
+    )
+    found = {name: float(value) for name, value in values.items()}
+    return {
+        "slice": deployment.slice.name,
+        "n_chips": deployment.slice.n_chips,
+        "layout": deployment.layout_name,
+        "weight_dtype": deployment.precision.weights,
+        "kv_dtype": deployment.precision.kv,
+        "is_chosen": is_chosen,
+        "words": {"slice": [deployment.slice.name], "batch": batch},
+        "batch": number("batch", batch),
+        "step": number("step_s", found["step_s"]),
+        "tokens": number("tokens_per_s", found["tokens_per_s"]),
+        "tokens_per_chip": number("tokens_per_s_per_chip", found["tokens_per_s_per_chip"]),
+        "ttft": number("ttft_s", found[deployment.ttft]),
+        "usd": number("usd_per_million_output_tokens", found.get("usd_per_million_output_tokens")),
+        "request_usd": number("request_usd", found.get("request_usd")),
+    }
+
+
+def _runner_up(found: Found) -> Document | None:
+    """The best on another slice or in other formats."""
+    if found.option is None:
+        return None
+    taken = _place(found.deployment.slice.name, found.step.layout, found.deployment.precision)
+    for searched in found.in_order:
+        deployment = searched.deployment
+        if _place(deployment.slice.name, deployment.layout_name, deployment.precision) != taken:
+            told = _candidate(searched, is_chosen=False)
+            rows = [row(words, told[key]) for key, words in _SHORT if told[key]]
+            return {
+                "text": f"{told['slice']}, {told['batch']['text']} at a time",
+                "words": told["words"],
+                "rows": rows,
+            }
+    return None
+
+
+_SHORT = (("step", "decode step"), ("tokens_per_chip", "tokens per chip"), ("usd", "a million output tokens"))
+
+
+def _place(*parts_: object) -> tuple[object, ...]:
+    return parts_
+
+
+def _rejected(item: Rejected) -> Document:
+    return {"slice": item.slice, "layout": item.layout, "reason": item.reason, "detail": item.detail}
+
+
+def _what_ifs(found: Found) -> list[Document]:
+    """What one change would do, where there is no answer; a plan tells more of them."""
+    if found.option is not None:
+        return []
+    told = what_ifs(found.question, found.searched, None)
+    return [
+        {"text": each.change, "reason": each.reason, "numbers": None if each.option is None else _numbers(each.option)}
+        for each in told
+    ]
+
+
+def _numbers(option: Option) -> Document:
+    return {
+        "batch": number("batch", option.step.batch),
+        "step": number("step_s", option.step.step_s),
+        "tokens": number("tokens_per_s", option.step.tokens_per_s),
+    }

@@ -1,0 +1,115 @@
+"""Prefill and decode on servers of their own, what a rate takes, and what it costs: tables of the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slicewise.catalog.slices import load_slice
+from slicewise.errors import InputError
+from slicewise.planner.disaggregate import Disaggregation, disaggregation_of
+from slicewise.planner.feasible import FITS
+from slicewise.planner.figures import Figures
+from slicewise.planner.fleet import fleet
+from slicewise.planner.option import Option
+from slicewise.planner.prefill import prefill_of
+from slicewise.report.explorer.found import Found
+from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS, number, row
+from slicewise.report.views.expected import NUMBERS
+
+_FLOW = (
+    ("prefill_s", "prefill of a prompt"),
+    ("step_s", "decode step"),
+    ("prefill_requests_per_s", NUMBERS["prefill_requests_per_s"]),
+    ("decode_requests_per_s", NUMBERS["decode_requests_per_s"]),
+    ("handoff_bytes", "cache of a prompt, handed over"),
+    ("handoff_s", "time of the hand-off"),
+    ("ttft_split_s", "time to the first token, on servers of their own"),
+    ("tpot_shared_s", "a token where both phases share the chips"),
+)
+_COSTS = (
+    ("usd_per_hour", "an hour of the slice"),
+    ("usd_per_million_output_tokens", "a million output tokens"),
+    ("usd_per_million_input_tokens", "a million input tokens"),
+    ("usd_per_million_tokens", "a million tokens, all"),
+    ("request_usd", "a request"),
+)
+
+
+def servers(found: Found) -> dict[str, Any]:
+    """How many prefill servers keep a decode server busy, and whether to split at all.
+
+    Raises:
+        InputError: the slice of the prefill servers is not known.
+    """
+    if found.option is None:
+        raise InputError(found.reason or "there is no plan")
+    decode = found.deployment
+    asked = found.words.get("prefill_slice")
+    prompt = decode if asked is None else found.question.deployment(load_slice(str(asked)), decode.precision)
+    told = disaggregation_of(found.step, prefill_of(prompt), FITS, found.question.limits)
+    return {
+        "fits": told.fits,
+        "reason": told.reason,
+        "split": told.split,
+        "why": told.why,
+        "prefill_slice": told.prefill_slice,
+        "decode_slice": told.slice,
+        "ratio": number("prefill_servers_per_decode_server", told.prefill_servers_per_decode_server, door=SERVERS),
+        "prefill_servers": number("prefill_servers", told.prefill_servers, door=SERVERS),
+        "decode_servers": number("decode_servers", told.decode_servers, door=SERVERS),
+        "rows": _flow(told),
+    }
+
+
+def _flow(told: Disaggregation) -> list[dict[str, Any]]:
+    figures = told.figures or {}
+    return [
+        row(words, number(name, getattr(told, name), door=SERVERS), figures.get(name))
+        for name, words in _FLOW
+        if getattr(told, name) is not None
+    ]
+
+
+def fleet_of(found: Found) -> dict[str, Any] | None:
+    """Servers for the rate that was asked for; None where none was."""
+    if found.option is None or not found.question.rate:
+        return None
+    servers_ = fleet(found.option, found.question.rate, found.question.limits)
+    named = (
+        ("replicas", "servers that do both", servers_.replicas),
+        ("replicas_chips", "their chips", servers_.replicas_chips),
+        ("replicas_usd_per_hour", "their price an hour", servers_.replicas_usd_per_hour),
+        ("prefill_servers", "or prefill servers", servers_.prefill_servers),
+        ("decode_servers", "and decode servers", servers_.decode_servers),
+        ("split_chips", "their chips", servers_.split_chips),
+        ("split_usd_per_hour", "their price an hour", servers_.split_usd_per_hour),
+    )
+    rows = [row(words, number(name, value, door=FLEET)) for name, words, value in named if value is not None]
+    return {
+        "requests_per_s": number("requests_per_s", servers_.requests_per_s),
+        "replicas_meet_limits": servers_.replicas_meet_limits,
+        "split_meets_limits": servers_.split_meets_limits,
+        "rows": rows,
+    }
+
+
+def cost(found: Found) -> dict[str, Any] | None:
+    """What the answer costs; None where no price is known or nothing fits."""
+    option, price = found.option, found.deployment.price
+    if option is None or price is None:
+        return None
+    figures = figures_of(option)
+    values = {name: getattr(option, name, None) or getattr(option.step, name, None) for name, _ in _COSTS}
+    return {
+        "price": str(price),
+        "rows": [
+            row(words, number(name, values[name], door=ANSWER), figures.get(name))
+            for name, words in _COSTS
+            if values[name] is not None
+        ],
+    }
+
+
+def figures_of(option: Option) -> dict[str, Figures]:
+    """The three figures of each number of an option; none under the book's conventions."""
+    return {**(option.step.figures or {}), **(option.figures or {})}

@@ -1,0 +1,92 @@
+// The two charts. A chart is embedded once; after that only its data and its axes change, as long as the server
+// says that the frame (size, theme, what is drawn) is the same: its key tells. A new frame is drawn behind the old one and takes its place at once.
+
+import { h, one, put } from "./dom.js";
+import { t } from "./i18n.js";
+import { currentTheme } from "./theme.js";
+import { placeTip } from "./tip.js";
+
+// The charting library sets globals; the page shows its first answer while it comes.
+let library;
+const charting = () => (library ??= import("/static/vega.js"));
+
+const OPTIONS = { ast: true, actions: false, renderer: "svg", defaultStyle: false, tooltip: showTip };
+
+/** A small table at the pointer. */
+function showTip(_handler, event, _item, value) {
+  const tip = one("#tip");
+  const isEmpty = value === null || value === undefined || value === "";
+  tip.hidden = isEmpty;
+  if (isEmpty) return;
+  const rows = typeof value === "object" ? Object.entries(value) : [["", value]];
+  put(tip, h("dl", {}, ...rows.map(([name, text]) => [h("dt", {}, name), h("dd", {}, String(text))])));
+  placeTip(event.clientX + 14, event.clientY - 12);
+}
+
+export class Chart {
+  constructor(frame) {
+    this.frame = frame;
+    this.view = null;
+    this.key = null;
+    this.chart = null;
+    this.ghost = [];
+  }
+
+  /** Keep what is drawn now as a ghost behind what comes. */
+  keepGhost() {
+    const rows = this.chart?.data?.curves ?? [];
+    const chosen = rows.filter((row) => row.chosen || row.is_chosen);
+    this.ghost = chosen.length ? chosen : (this.chart?.data?.total ?? []);
+  }
+
+  /** Let the ghost go. */
+  async dropGhost() {
+    if (!this.ghost.length) return;
+    this.ghost = [];
+    await this.fill({});
+  }
+
+  /** Draw a CHART of the contract; resolves when it is drawn. */
+  async draw(chart) {
+    this.frame.classList.toggle("empty", !chart);
+    if (!chart) return;
+    this.chart = chart;
+    this.frame.setAttribute("aria-label", chart.alt);
+    this.frame.style.aspectRatio = `${chart.width} / ${chart.height}`;
+    const key = `${chart.key} ${currentTheme()}`;
+    if (this.view && key === this.key) await this.fill(chart.data, chart.signals);
+    else await this.embed(chart, key);
+  }
+
+  async fill(data, signals = {}) {
+    if (!this.view) return;
+    for (const [name, value] of Object.entries(signals)) this.view.signal(name, value);
+    const all = "ghost" in (this.chart?.data ?? {}) ? { ...data, ghost: this.ghost } : data;
+    for (const [name, rows] of Object.entries(all)) this.view.data(name, rows);
+    await this.view.runAsync();
+  }
+
+  async embed(chart, key) {
+    await charting();
+    const place = h("div", { class: "plot" });
+    const datasets = "ghost" in chart.data ? { ...chart.data, ghost: this.ghost } : chart.data;
+    const { view, finalize } = await window.vegaEmbed(place, { ...chart.spec[currentTheme()], datasets }, OPTIONS);
+    this.finalize?.();
+    this.finalize = finalize;
+    this.view = view;
+    this.key = key;
+    one("svg", place)?.setAttribute("aria-hidden", "true");
+    put(this.frame, place);
+  }
+
+  /** The picture as text of an SVG, as it looks. */
+  async svg() {
+    return this.view ? this.view.toSVG() : null;
+  }
+}
+
+/** The frame of a chart with its heading; the chart itself is an image to those who do not see it. */
+export function chartFrame(titleKey) {
+  const frame = h("div", { class: "chart", role: "img", "aria-label": t(titleKey) });
+  return { frame, section: h("section", { class: "picture" }, h("h2", { "data-t": titleKey }, t(titleKey)), frame) };
+}

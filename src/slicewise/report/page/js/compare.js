@@ -1,0 +1,56 @@
+// Two plans side by side: the one that was kept, and the one that moves. What was kept is part of the address.
+
+import { explore } from "./api.js";
+import { h, one } from "./dom.js";
+import { asked, extraWord, setExtra } from "./state.js";
+import { View } from "./view.js";
+
+let kept = null; // {query, view}
+
+export function startCompare() {
+  one("#compare").addEventListener("click", () => {
+    const { words, config } = asked();
+    if (extraWord("kept") !== null) setExtra("kept", null);
+    else setExtra("kept", config ? `${words}#${JSON.stringify(config)}` : words.toString());
+    syncCompare();
+  });
+}
+
+function questionOf(query) {
+  const cut = query.indexOf("#");
+  const text = cut < 0 ? query : query.slice(0, cut);
+  return { words: new URLSearchParams(text), config: cut < 0 ? null : JSON.parse(query.slice(cut + 1)) };
+}
+
+/** Show the kept plan where the address has one. */
+export async function syncCompare() {
+  const query = extraWord("kept");
+  const button = one("#compare");
+  button.setAttribute("aria-pressed", String(query !== null));
+  one("#plans").classList.toggle("two", query !== null);
+  if (query === null) {
+    kept?.view.element.remove();
+    kept = null;
+    return;
+  }
+  if (kept?.query === query) return;
+  kept?.view.element.remove();
+  const view = new View("kept");
+  kept = { query, view };
+  one("#plans").prepend(view.element);
+  await fillKept();
+}
+
+async function fillKept() {
+  try {
+    const question = questionOf(kept.query);
+    await kept.view.fill(await explore(question), question);
+  } catch (refusal) {
+    kept.view.places.answer.replaceChildren(h("p", { class: "error" }, refusal.message));
+  }
+}
+
+/** Draw the kept plan again: in another theme or language. */
+export async function drawKept() {
+  if (kept) await fillKept();
+}

@@ -1,0 +1,137 @@
+// The derivation of a number: what it means, the formula, the numbers put in, each of them a door, down to a source.
+
+import { ask } from "./api.js";
+import { h, one, put } from "./dom.js";
+import { t } from "./i18n.js";
+
+let shown = null; // the number, its plan, the derivation, the path of names into it, and where the focus was
+
+const sheet = () => one("#sheet");
+
+/** Open the derivation of a number; the focus goes there, and comes back when it closes. */
+export async function openSheet(number, plan, from) {
+  const before = shown;
+  shown = { number, plan, from: before?.from ?? from, tree: null, path: [] };
+  if (from && !sheet().contains(from)) shown.from = from;
+  sheet().hidden = false;
+  put(sheet(), head([]), h("h2", { id: "sheet-name" }, number.name), valueOf(number), h("p", { class: "exactly" }, t("asking")));
+  sheet().focus();
+  await derive();
+}
+
+async function derive() {
+  const { number, plan } = shown;
+  const asked = shown;
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(plan.doors[number.door])) {
+    for (const each of Array.isArray(value) ? value : [value]) words.append(name, each);
+  }
+  words.set("name", number.name);
+  try {
+    const tree = await ask("/api/explain", { words, config: plan.question.config });
+    if (shown !== asked) return;
+    shown.tree = tree;
+    draw();
+  } catch (refusal) {
+    if (shown === asked) put(sheet(), head([]), h("h2", { id: "sheet-name" }, number.name), valueOf(number), h("p", { class: "error" }, refusal.message));
+  }
+}
+
+/** The plan has changed below an open derivation: derive its number anew. */
+export function followPlan(plan) {
+  if (!shown || sheet().hidden) return;
+  if (!plan.doors[shown.number.door]) return;
+  shown = { ...shown, plan };
+  derive();
+}
+
+export function closeSheet() {
+  if (sheet().hidden) return false;
+  sheet().hidden = true;
+  const { from, number } = shown;
+  shown = null;
+  const target = from?.isConnected ? from : one(`main [data-name="${number.name}"]`);
+  target?.focus();
+  return true;
+}
+
+/** The node of a name anywhere in a derivation: what occurs twice is derived once. */
+function find(node, name) {
+  if (node.name === name && isDerived(node)) return node;
+  for (const part of node.parts ?? []) {
+    const found = find(part, name);
+    if (found) return found;
+  }
+  return null;
+}
+
+const isDerived = (node) => Boolean(node.formula || node.parts?.length || node.origin || node.source);
+
+function draw() {
+  const trail = [shown.tree, ...shown.path];
+  const node = trail.at(-1);
+  const parts = node.parts ?? [];
+  put(
+    sheet(),
+    head(trail),
+    h("h2", { id: "sheet-name" }, node.meaning || node.origin || node.name),
+    valueOf(node),
+    h("p", { class: "exactly" }, h("code", {}, node.name), node.exact ? ` = ${node.exact}` : ""),
+    node.formula ? [h("h3", {}, t("formula")), h("p", { class: "formula" }, node.formula)] : null,
+    node.numbers_text || node.numbers ? h("p", { class: "formula numbers" }, node.numbers_text || node.numbers) : null,
+    parts.length ? [h("h3", {}, t("put_in")), h("ul", {}, parts.map((part) => partOf(part)))] : null,
+    node.origin && node.meaning ? [h("h3", {}, t("origin")), h("p", {}, node.origin)] : null,
+    node.source ? [h("h3", {}, t("source")), h("p", { class: "source" }, node.source)] : null,
+    node.computed_by ? h("p", { class: "by" }, t("computed_by"), " ", h("code", {}, node.computed_by)) : null,
+  );
+}
+
+function head(trail) {
+  const path = trail.slice(0, -1).map((node, i) => [
+    h("button", { type: "button", onclick: () => back(i) }, node.name),
+    h("span", { "aria-hidden": "true" }, "›"),
+  ]);
+  return h(
+    "div",
+    { class: "sheet-head" },
+    h("nav", { class: "sheet-path", "aria-label": t("path") }, path.length ? path : t("derivation")),
+    h("button", { type: "button", class: "sheet-close", "aria-label": t("close"), title: "Esc", onclick: closeSheet }, "×"),
+  );
+}
+
+const inked = (resource) => (resource ? `ink-${resource}` : "");
+
+function valueOf(node) {
+  const text = node.figure ? [node.figure, node.suffix ? h("span", { class: "unit" }, `\u00a0${node.suffix}`) : ""] : node.text;
+  return h("p", { class: `value ${inked(node.resource)}` }, text);
+}
+
+function partOf(part) {
+  const whole = isDerived(part) ? part : find(shown.tree, part.name);
+  const value = h(
+    whole ? "button" : "span",
+    { class: `num ${whole ? "door" : ""} ${inked(part.resource)}`, type: whole ? "button" : null, title: part.exact ?? null, onclick: whole ? () => descend(whole) : null },
+    part.text ?? "",
+  );
+  return h(
+    "li",
+    {},
+    h("code", { class: "name" }, part.name),
+    value,
+    part.meaning ? h("span", { class: "meaning" }, part.meaning) : null,
+    part.origin ? h("span", { class: "origin" }, part.origin) : null,
+  );
+}
+
+function descend(node) {
+  shown.path = [...shown.path, node];
+  draw();
+  sheet().scrollTop = 0;
+  sheet().focus();
+}
+
+function back(i) {
+  shown.path = shown.path.slice(0, i);
+  draw();
+  sheet().focus();
+}

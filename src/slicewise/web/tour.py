@@ -1,0 +1,64 @@
+"""Chapter 8's questions as a tour: the words that set the controls, the book's answer, and ours."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from slicewise.book.questions import Row, rows
+from slicewise.book.run import Answer, run
+from slicewise.planner.flags import listed
+from slicewise.report.explorer.explore import EXPLORED
+from slicewise.report.explorer.numbers import DIGITS
+from slicewise.units import show
+
+_SEVERAL = frozenset({"slice", "chip", "weights", "kv", "compute", "price"})
+
+
+@cache
+def tour() -> list[dict[str, Any]]:
+    """Every question with the words that set the controls to it, and its answers. Computed once: they never change."""
+    found = []
+    pairs = zip(rows(), run(), strict=True)
+    for name, group in groupby(pairs, key=lambda pair: pair[0].question):
+        asked = list(group)
+        words = next(filter(None, (controls_of(row) for row, _ in asked)), None)
+        answers = [{**_answer(answer), "words": controls_of(row)} for row, answer in asked]
+        found.append({"id": name, "question": name, "title": asked[0][0].title, "words": words, "answers": answers})
+    return found
+
+
+def controls_of(row: Row) -> dict[str, Any] | None:
+    """The words of a row that are controls of the page; None where the page cannot ask it: it has no such model."""
+    if row.shape or "model" not in row.words:
+        return None
+    said: dict[str, Any] = {}
+    for word, value in row.words.items():
+        if word == "model":
+            said[word] = value
+        elif word in _SEVERAL:
+            said[word] = [str(one) for one in listed(value)]
+        elif word in EXPLORED:
+            said[word] = listed(value)[0] if word == "context" else value
+    return said
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    return {
+        "quantity": answer.quantity,
+        "unit": answer.unit,
+        "book": _printed(answer.book, answer.book_printed),
+        "reader": _printed(answer.reader, answer.reader_printed),
+        "ours": _printed(answer.ours, show(answer.ours, answer.unit, DIGITS)),
+        "agrees": answer.book_agrees,
+        "why": answer.why,
+    }
+
+
+def _printed(value: float | None, text: str | None) -> dict[str, Any] | None:
+    """A number as it is printed."""
+    if value is None or text is None:
+        return None
+    figure, _, suffix = text.partition(" ")
+    return {"value": value, "text": text, "figure": figure, "suffix": suffix}

@@ -1,0 +1,56 @@
+"""Every number of the document is a door: behind it lies the derivation of that very value."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import slicewise
+from slicewise.report.explorer.explore import explore
+
+BOOK = {"params": "70e9", "book": True}
+QUESTIONS = {
+    "plan": ("llama-3-70b", {"weights": ["int8"], "kv": ["int8"]}),
+    "book": ("llama-3-70b", {"slice": ["v5e:4x4"], "weights": ["int8"], "kv": ["int8"], "context": 2048, **BOOK}),
+    "rate": ("llama-3-70b", {"slice": ["v5p:2x2x2"], "rate": 3, "tpot": "80ms"}),
+    "overflow": ("llama-3-70b", {"slice": ["v5e:4x4"], "weights": ["bf16"], "batch": 400}),
+    "limits": ("llama-3-70b", {"slice": ["v5e:4x4"], "tpot": "1ms"}),
+    "experts": ("mixtral-8x7b", {"chip": ["v5p"]}),
+    "ranks": ("qwen3-30b-a3b-2507", {"slice": ["h100:8"], "tp": 4, "dp": 2, "ep": 8}),
+    "engine": ("llama-3-70b", {"slice": ["h100:8"], "engine": "vllm"}),
+    "serial": ("llama-3-8b", {"slice": ["v5e:2x2"], "view": "serial", "mfu": "0.5"}),
+    "prefill": ("llama-3-8b", {"slice": ["v6e:2x2"], "prefill_slice": "v6e:2x4", "network": "50GB/s"}),
+}
+
+
+def numbers(part: Any) -> Iterator[dict[str, Any]]:
+    """Every number within a part of the document."""
+    if isinstance(part, dict):
+        if "door" in part and "text" in part:
+            yield part
+        for value in part.values():
+            yield from numbers(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from numbers(value)
+
+
+@pytest.mark.parametrize("asked", QUESTIONS)
+def test_derivation_behind_a_number_gives_its_value(asked: str) -> None:
+    model, words = QUESTIONS[asked]
+    document = explore(slicewise.load_model(model), words)
+    results: dict[str, Any] = {}
+    tried = 0
+    for number in numbers({key: value for key, value in document.items() if key != "doors"}):
+        if number["door"] is None:
+            continue
+        said = dict(document["doors"][number["door"]])
+        command, named = said.pop("command"), said.pop("model")
+        said.pop("shown")
+        result = results.setdefault(number["door"], getattr(slicewise, command)(named, **said))
+        found = result.explain(number["name"]).value
+        overflow = number["resource"] == "overflow"
+        assert math.isclose(-found if overflow and found < 0 < number["value"] else found, number["value"]), number
+        tried += 1
+    assert tried >= 8

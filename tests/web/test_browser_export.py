@@ -1,0 +1,88 @@
+"""What the explorer gives away: each file is opened again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from helpers.browsers import Watch
+
+pytestmark = pytest.mark.browser
+
+QUESTION = "?model=llama-3-70b&slice=v5e:4x4&weights=int8&kv=int8&context=8192&batch=32"
+PICTURES = ("frontier", "breakdown", "memory", "mesh")
+Opened = Callable[..., Any]
+
+
+def exported(page: Any, name: str) -> Path:
+    if page.locator("#exports").is_hidden():
+        page.locator("#export").click()
+    with page.expect_download() as download:
+        page.locator(f"#export-{name}").click()
+    return Path(download.value.path())
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_png(opened: Opened, picture: str) -> None:
+    content = exported(opened(QUESTION), f"png-{picture}").read_bytes()
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", content[16:24])
+    assert width >= 600
+    assert height >= 200
+    assert len(content) > 5000
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_svg(opened: Opened, picture: str) -> None:
+    page = opened(QUESTION)
+    root = ET.fromstring(exported(page, f"svg-{picture}").read_text())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = [text for element in root.iter("{http://www.w3.org/2000/svg}text") for text in element.itertext()]
+    assert any("llama-3-70b" in text for text in texts)
+    assert not any(value.startswith("var(") for element in root.iter() for value in element.attrib.values())
+
+
+def test_csv_and_json_have_the_same_numbers(opened: Opened) -> None:
+    page = opened(QUESTION)
+    rows = list(csv.DictReader(io.StringIO(exported(page, "csv").read_text())))
+    answer = json.loads(exported(page, "json").read_text())
+    curve = next(curve for curve in answer["frontier"]["slices"] if curve["slice"] == "v5e:4x4")
+    ours = [row for row in rows if row["slice"] == "v5e:4x4"]
+    assert [float(row["step_s"]) for row in ours] == curve["step_s"]
+    assert [int(row["batch"]) for row in ours] == curve["batch"]
+    assert any(row["param_load_s"] for row in ours)
+
+
+def test_the_report_opens_by_itself(opened: Opened, browser: Any) -> None:
+    page = opened(QUESTION)
+    file = exported(page, "html")
+    report = browser.new_context().new_page()
+    watch = Watch(report)
+    report.set_content(file.read_text(), wait_until="load")
+    assert "llama-3-70b" in report.locator("body").inner_text()
+    assert watch.errors == []
+    assert watch.foreign == []
+
+
+def test_the_command_line_gives_the_same_answer(opened: Opened) -> None:
+    page = opened(QUESTION)
+    answer = json.loads(exported(page, "json").read_text())
+    command = shlex.split(page.locator("#command").inner_text())
+    assert command[0] == "slicewise"
+    done = subprocess.run(
+        [sys.executable, "-m", "slicewise", *command[1:], "--json"], capture_output=True, text=True, check=True
+    )
+    plan = json.loads(done.stdout)["recommended"]
+    assert plan["slice"] == answer["answer"]["slice"]
+    assert plan["batch"] == answer["answer"]["batch"]
