@@ -181,9 +181,9 @@ def _prefixes(requests: Requests) -> str:
         "server",
         "prefixes",
         "together",
-        "prompt tokens cached",
+        "prompts cached",
         "split: prefill + decode",
-        "prompt tokens cached",
+        "prompts cached",
     ]
     return _table(header, rows, left=2)
 

@@ -1,6 +1,8 @@
 """The progress bar: on a terminal, for what takes longer than two seconds, and never elsewhere."""
 
 import io
+import threading
+import time
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from slicewise.cli import progress
 from slicewise.cli.main import main
-from slicewise.cli.progress import WAIT_S, bar
+from slicewise.cli.progress import bar
 
 
 class Terminal(io.StringIO):
@@ -16,21 +18,11 @@ class Terminal(io.StringIO):
         return True
 
 
-class Clock:
-    """Time as a test has it."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(progress, "time", found)
-    return found
+def soon(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A bar that begins at once, and how long to wait until it surely has."""
+    monkeypatch.setattr(progress, "WAIT_S", 0.01)
+    return 0.3
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, term: str = "xterm") -> Terminal:
@@ -41,43 +33,55 @@ def watched(monkeypatch: pytest.MonkeyPatch, term: str = "xterm") -> Terminal:
 
 
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
-def test_what_is_done_soon_shows_nothing(monkeypatch: pytest.MonkeyPatch, clock: Clock, term: str) -> None:
+def test_what_is_done_soon_shows_nothing(monkeypatch: pytest.MonkeyPatch, term: str) -> None:
     terminal = watched(monkeypatch, term)
+    before = threading.active_count()
     with bar("simulating") as told:
         for done in range(5):
             told(done, 5)
-            clock.now_s += WAIT_S / 5
     assert terminal.getvalue() == ""
+    assert threading.active_count() == before
 
 
-def test_what_takes_longer_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_what_takes_longer_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch, soon: float) -> None:
     terminal = watched(monkeypatch)
     with bar("simulating") as told:
         told(1, 40)
-        assert terminal.getvalue() == ""
-        clock.now_s += WAIT_S + 0.1
+        time.sleep(soon)
         told(17, 40)
     assert "simulating" in terminal.getvalue()
     assert "17/40" in terminal.getvalue()
 
 
-def test_an_unknown_end_is_no_end(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_it_begins_by_itself_and_leaves_no_thread(monkeypatch: pytest.MonkeyPatch, soon: float) -> None:
+    terminal = watched(monkeypatch)
+    before = threading.active_count()
+    with bar("fleets tried"):
+        time.sleep(soon)
+        assert "fleets tried" in terminal.getvalue()
+    until_s = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_an_unknown_end_is_no_end(monkeypatch: pytest.MonkeyPatch, soon: float) -> None:
     terminal = watched(monkeypatch)
     with bar("fleets tried") as told:
-        clock.now_s += WAIT_S + 0.1
+        time.sleep(soon)
         told(3, 0)
     assert "3/?" in terminal.getvalue()
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
 def test_it_is_taken_away_when_something_ends_the_work(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock, kind: type[BaseException]
+    monkeypatch: pytest.MonkeyPatch, soon: float, kind: type[BaseException]
 ) -> None:
     terminal = watched(monkeypatch)
 
     def work() -> None:
         with bar("simulating") as told:
-            clock.now_s += WAIT_S + 0.1
+            time.sleep(soon)
             told(1, 2)
             raise kind
 
@@ -87,11 +91,11 @@ def test_it_is_taken_away_when_something_ends_the_work(
     assert terminal.getvalue().index("\x1b[?25l") < terminal.getvalue().rindex("\x1b[?25h")
 
 
-def test_where_nobody_watches_nothing_is_written(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_where_nobody_watches_nothing_is_written(monkeypatch: pytest.MonkeyPatch, soon: float) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr("sys.stderr", pipe)
     with bar("simulating") as told:
-        clock.now_s += 100
+        time.sleep(soon)
         told(1, 2)
     assert pipe.getvalue() == ""
 

@@ -228,7 +228,7 @@ BAD_WORDS: list[tuple[list[str], str]] = [
     (["--batch", "0"], "--batch: 0"),
     (["--batch", "1e9"], "--batch: 1,000,000,000 is more than the 65,536"),
     (["--block-size", "1.5"], "--block-size: 1.5"),
-    (["--warm-up", "1h"], "--warm-up: the last request arrives at 7.1"),
+    (["--warm-up", "1h"], "--warm-up: the last request arrives at 5.9"),
     (["--warm-up", "-1s"], "--warm-up: -1s is below 0"),
     (["--context", "5"], "No such option '--context'"),
     (["--objective", "cost"], "No such option '--objective'"),

@@ -62,3 +62,30 @@ def test_ctrl_c_stops_it() -> None:
         _, err = server.communicate(timeout=30)
     assert server.returncode in (0, 130)
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("is_open", "words"), [(True, "warning: other machines may reach it"), (False, "")])
+def test_warns_where_others_may_reach_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_open: bool, words: str
+) -> None:
+    serve = pytest.importorskip("slicewise.web.serve")
+
+    class Stopped:
+        """Serves nothing."""
+
+        def __init__(self, config: object) -> None: ...
+
+        def run(self, sockets: list[socket.socket]) -> None:
+            assert sockets
+
+    monkeypatch.setattr(serve.uvicorn, "Server", Stopped)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with pytest.raises(SystemExit) as stop:
+        main(["web", "--host", "0.0.0.0" if is_open else "127.1", "--port", port])
+    assert not stop.value.code
+    out, err = capsys.readouterr()
+    assert "slicewise explorer: http://" in out
+    assert words in err
+    assert bool(err) is is_open

@@ -84,7 +84,12 @@ def uneven_tables(draw: st.DrawFn) -> Times:
     # Beyond the last knot a line goes on, and may not fall below nothing.
     steps[:, -1] = np.maximum(steps[:, -1], steps[:, -2])
     prefills = np.cumsum([rng.integers(1, 50), *rng.integers(0, 10, LONGEST)]) / 32
-    return Times(knots=np.array([0.0, *inner]), steps_s=steps * UNEVEN, prefills_s=prefills * UNEVEN**0.5)
+    shared = draw(st.sampled_from([None, 0.0, 0.25, 2.0]))
+    # What prompts of an iteration share: None of it told, nothing, a little, or more than short prompts' own work.
+    works = None if shared is None else np.maximum(prefills - shared * prefills[min(20, LONGEST)], 0) * UNEVEN**0.5
+    return Times(
+        knots=np.array([0.0, *inner]), steps_s=steps * UNEVEN, prefills_s=prefills * UNEVEN**0.5, works_s=works
+    )
 
 
 @st.composite

@@ -102,9 +102,13 @@ def test_a_slice_that_holds_no_mean_request_is_left_out() -> None:
     long = made_requests([(0.0, 10**7, 5), (1.0, 10**7, 5)])
     found, left = tried(requests=long, slice=None, chip="v5e")
     assert not found
+    assert all("weights" in each.why or "10,000,005 tokens" in each.why for each in left)
+    uneven = made_requests([(0.0, 10**7, 5), (1.0, 10, 5)])
+    found, left = tried(requests=uneven, slice=None, chip="v5e")
+    assert not found
     assert {each.why for each in left if "weights" not in each.why} == {"it holds no request of mean length"}
     # A slice that is named is run all the same, and the run says how many of them are dropped.
-    assert len(tried(requests=long)[0]) == 3
+    assert len(tried(requests=uneven)[0]) == 3
 
 
 def test_slices_far_dearer_than_others_are_left_out_unless_named() -> None:

@@ -83,6 +83,40 @@ def test_splitting_pays_where_only_its_prefill_servers_are_fast_enough() -> None
     assert found.sizing.best == found.sizing.best_split
 
 
+def test_the_derivation_of_a_number_ends_in_it() -> None:
+    found = sized(servers="shared")
+    assert found.steady is not None
+    assert found.steady.batch < 0.9 * found.designs[found.sizing.best.shape].policy.max_num_seqs
+    assert found.explain("tpot_s").value == pytest.approx(found.steady.tpot_s, rel=1e-9)
+    assert found.explain("ttft_s").value == pytest.approx(found.steady.ttft_s, rel=1e-9)
+    split = sized(servers="split")
+    assert split.steady is not None
+    for name in ("tpot_s", "step_s"):
+        assert split.explain(name).value == pytest.approx(split.steady.tpot_s, rel=1e-9)
+    assert FOUND.explain().value == FOUND.steady.servers
+
+
+def test_where_no_split_fleet_could_be_tried_it_is_not_known_whether_it_pays() -> None:
+    found = sized(prefill_slice="v5e:1x1")
+    assert not any(answer.is_split for answer in found.sizing.answers)
+    assert found.fits
+    assert found.split_pays is None
+    (reason,) = {each.why.removeprefix("prefill and decode apart: ") for each in found.left_out}
+    assert "v5e:1x1" in reason
+    assert found.why == f"not known: no split fleet was tried, as {reason}"
+
+
+def test_goodput_of_a_fleet_counts_end_to_end_and_no_gaps() -> None:
+    found = sized(ttft=None, tpot=None, e2e="p50:1.5s", servers="shared", policy="prefill-first")
+    for row in found.sizing.tried:
+        again = simulated_as(row, ttft=None, tpot=None, e2e="p50:1.5s")
+        finish_s = again.outcome.finish_s - again.load.arrival_s
+        assert row.metrics.good == again.metrics.good == int((finish_s <= 1.5).sum())
+    assert {0 < row.metrics.goodput_share < 1 for row in found.sizing.tried} >= {True}
+    gaps = sized(ttft=None, tpot=None, itl="p50:1s", servers="shared", policy="prefill-first")
+    assert {row.metrics.good for row in gaps.sizing.tried} == {None}
+
+
 def test_one_kind_leaves_the_question_open() -> None:
     for kind in ("shared", "split"):
         found = sized(servers=kind)

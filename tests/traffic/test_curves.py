@@ -139,3 +139,24 @@ def test_a_stopped_curve_tells_the_runs_that_are_done() -> None:
     found = curve(progress=stop)
     assert not found.is_whole
     assert found.to_dict()["rows"] == FOUND.to_dict()["rows"][:2]
+
+
+def test_seeds_of_a_plain_trace_are_refused_as_nothing_is_random() -> None:
+    trace = made_requests([(0.0, 100, 6), (0.1, 200, 3), (7.0, 500, 9)])
+    words = {**dict.fromkeys(("requests", "isl", "osl")), "rate": ["1", "2"], "trace": trace}
+    with pytest.raises(InputError, match="nothing is random in a plain trace; add --requests, or give one seed"):
+        curve(**words)
+    assert len(curve(**words, seed=["3"]).points) == 2
+    assert len(curve(**{**words, "requests": "5"}, seed=["0", "1"]).points) == 4
+
+
+def test_a_stopped_curve_does_not_claim_that_limits_are_kept() -> None:
+    def stop(done: int, of: int) -> None:
+        del of
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = curve(ttft="100s", progress=stop)
+    assert all(point.run.fits for point in stopped.points)
+    assert (len(stopped.points), stopped.is_whole, stopped.fits) == (2, False, False)
+    assert curve(ttft="100s").fits

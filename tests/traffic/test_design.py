@@ -75,7 +75,7 @@ def test_tables_go_as_far_as_the_longest_request_that_fits() -> None:
     assert len(short.times.prefills_s) == 3020 + 1
     huge = made_requests([(0.0, 1000, 50), (1.0, 10**9, 20)])
     server = design().server(huge)
-    assert len(server.times.prefills_s) == server.n_blocks * 16 + 1
+    assert len(server.times.prefills_s) == server.most_blocks * 16 + 1
     # A prefill slice that holds less than the decode slice takes no longer prompts than it holds.
     pool = Design(
         deployment=deployment(slice="v5e:4x8"), prefill=deployment(slice="v5e:2x4"), policy=POLICY, route="round-robin"

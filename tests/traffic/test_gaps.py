@@ -101,3 +101,34 @@ def test_gaps_of_the_warm_up_are_left_out() -> None:
     assert found is not None
     assert found.most == 1.0
     assert gap_summary(gaps, since_s=6.0) is None
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.floats(0, 10), st.floats(0.01, 2), st.floats(0, 0.1), st.integers(1, 16), st.integers(1, 5)),
+        min_size=1,
+        max_size=6,
+    ),
+    since_s=st.floats(0, 30),
+)
+def test_of_a_row_that_begins_before_a_time_the_later_steps_count(
+    rows: list[tuple[float, ...]], since_s: float
+) -> None:
+    kept: list[float] = []
+    for begin_s, first_s, growth_s, n_steps, sequences in rows:
+        at_s = begin_s
+        for step in range(int(n_steps)):
+            gap_s = first_s + growth_s * step
+            if abs(at_s - since_s) < 1e-9:
+                return
+            kept += [gap_s] * int(sequences) * (at_s >= since_s)
+            at_s += gap_s
+    found = gap_summary(np.array(rows), since_s)
+    if not kept:
+        assert found is None
+        return
+    right = summary(np.array(kept))
+    assert found is not None
+    assert right is not None
+    for name in ("mean", "p50", "p90", "p99", "most"):
+        assert getattr(found, name) == pytest.approx(getattr(right, name), rel=1e-9), name

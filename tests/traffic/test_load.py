@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.traffic import made_requests, small_servers, small_traces
+from helpers.traffic import LONGEST, made_requests, small_servers, small_traces
 from slicewise.traffic.engine import simulate
+from slicewise.traffic.fleets import Fleet, PrefillPool, outcome_of
 from slicewise.traffic.load import busy_share, held_share, load_shares, mean_queued, most_queued
 from slicewise.traffic.requests import Requests
-from slicewise.traffic.server import POLICIES, Outcome, Policy, Server
+from slicewise.traffic.server import DECODE, POLICIES, Outcome, Policy, Server
 from slicewise.traffic.times import Times
 
 NAN = math.nan
@@ -84,3 +85,56 @@ def test_shares_hold_event_by_event(server: Server, requests: Requests, n_server
     assert found.queued == pytest.approx((waits.sum(axis=0) * widths).sum() / span_s)
     assert found.most_queued == waits.sum(axis=0).max(initial=0)
     assert 0 <= found.busy <= 1 + 1e-12
+
+
+@given(small_servers(DECODE), small_traces(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.01, 0.3]))
+def test_shares_of_a_split_fleet_hold_event_by_event(
+    server: Server, requests: Requests, n_servers: int, n_prefill: int, prefill_s: float
+) -> None:
+    prefills_s = prefill_s * (1.0 + np.arange(LONGEST + 1))
+    pool = PrefillPool(
+        n_servers=n_prefill, prefills_s=prefills_s, handoff_s_per_token=0.001, n_chips=1, usd_per_hour=None
+    )
+    outcome = outcome_of(requests, Fleet(server=server, n_servers=n_servers, prefill=pool))
+    found = load_shares(requests, outcome, server, n_servers)
+    assert 0 <= found.busy <= 1 + 1e-12
+    assert 0 <= found.cache_held <= 1
+    assert outcome.decode_start_s is not None
+    decodes, done = np.isfinite(outcome.decode_start_s), np.isfinite(outcome.finish_s)
+    np.testing.assert_array_equal(decodes, done & (requests.output_tokens > 1))
+    if not decodes.any():
+        return
+    taken_s, finish_s = outcome.decode_start_s[decodes], outcome.finish_s[decodes]
+    stretches = [
+        (requests.arrival_s[done], outcome.start_s[done]),
+        (outcome.first_token_s[decodes], taken_s),
+    ]
+    moments = np.unique(np.concatenate([*(each for pair in stretches for each in pair), finish_s]))
+    middles, widths = (moments[1:] + moments[:-1]) / 2, np.diff(moments)
+    waiting = sum(((a[:, None] < middles) & (middles < b[:, None])).sum(axis=0) for a, b in stretches)
+    run_s = outcome.finish_s[done].max() - outcome.start_s[done].min()
+    assert found.queued == pytest.approx((waiting * widths).sum() / run_s, abs=1e-12)
+    assert found.most_queued == waiting.max(initial=0)
+    in_hand = (taken_s[:, None] < middles) & (middles < finish_s[:, None])
+    busy_s = 0.0
+    for at in range(n_servers):
+        mine = in_hand[outcome.server[decodes] == at]
+        busy_s += (mine.any(axis=0) * widths).sum()
+        # What has been preempted waits, and is still counted here.
+        if not outcome.preemptions.any():
+            assert mine.sum(axis=0).max(initial=0) <= server.policy.max_num_seqs
+    assert found.busy == pytest.approx(busy_s / (n_servers * (finish_s.max() - taken_s.min())))
+
+
+def test_requests_that_wait_for_a_decode_server_hold_none_of_its_cache() -> None:
+    times = Times(knots=np.array([0.0, 1.0]), steps_s=np.ones((9, 2)), prefills_s=np.full(200, 0.01))
+    server = Server(times=times, n_blocks=12, policy=Policy(kind=DECODE, max_num_seqs=1, block_tokens=10))
+    pool = PrefillPool(n_servers=1, prefills_s=times.prefills_s, handoff_s_per_token=0.0, n_chips=1, usd_per_hour=None)
+    requests = made_requests([(0.0, 100, 11)] * 8)
+    outcome = outcome_of(requests, Fleet(server=server, n_servers=1, prefill=pool))
+    found = load_shares(requests, outcome, server, 1)
+    assert found.cache_held == pytest.approx(105.5 / 120)
+    assert found.busy == pytest.approx(1.0)
+    assert found.most_queued == 7
+    # The k-th waits for its prompt, and then until those before it have their ten steps each.
+    assert found.queued == pytest.approx(10 * sum(range(8)) / 80, rel=0.01)

@@ -88,6 +88,9 @@ def test_goodput_keeps_both_limits_and_counts_the_dropped() -> None:
     assert found.run_goodput_requests_per_s == pytest.approx(2 / 6.5)
     assert told(SMALL, tpot_s=0.15).good == 2
     assert told(SMALL, ttft_s=2.0).good == 3
+    assert told(SMALL, end_to_end_s=3.0).good == 2
+    assert told(SMALL, end_to_end_s=3.5, tpot_s=0.15).good == 1
+    assert told(SMALL, end_to_end_s=3.0).goodput_share == 0.5
     assert told(SMALL, ttft_s=0.1).goodput_requests_per_s == 0
     without = told(SMALL)
     assert without.good is without.goodput_share is without.goodput_requests_per_s is None

@@ -70,8 +70,9 @@ def test_without_load_chunks_take_what_the_whole_prompt_takes() -> None:
     server = server_of(deployment, policy, requests)
     outcome = simulate(requests, server)
     chunks = PROMPT // 512
-    # Each iteration but the first pays again what even the shortest prompt takes: the weights are read again.
-    expected_s = float(deployment.value("prefill_s", prompt_tokens=PROMPT)) + (chunks - 1) * server.times.prefills_s[0]
+    # Each iteration waits for the weights anew, as far as its own work does not take longer.
+    rest_s = max(float(deployment.value("prefill_s", prompt_tokens=512)) - server.times.chunk_s(0, 512), 0.0)
+    expected_s = server.times.chunk_s(0, PROMPT) + chunks * rest_s
     assert outcome.first_token_s[0] == pytest.approx(expected_s, rel=1e-9)
 
 
@@ -94,6 +95,22 @@ def test_a_split_fleet_without_load_gives_the_planners_split_times() -> None:
 
 
 # --- full load ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", ["roofline", "overlapped", "serial", "expected"])
+@pytest.mark.parametrize("kind", POLICIES)
+@pytest.mark.parametrize("slice_", ["v5e:4x4", "h100:8"])
+def test_prompts_are_never_computed_above_the_peak(slice_: str, kind: str, view: str) -> None:
+    """Short prompts share the loading of the weights, but not their FLOPs."""
+    deployment = planned(view, slice=slice_)
+    requests = alike(600, prompt=64, output=2)
+    server = server_of(deployment, Policy(kind=kind, max_num_seqs=128), requests)
+    outcome = simulate(requests, server)
+    seconds = float(outcome.finish_s.max())
+    flops_per_s = 600 * float(deployment.value("prefill_flops", prompt_tokens=64)) / seconds
+    peak = 16 * 1.97e14 if slice_ == "v5e:4x4" else 8 * 9.9e14
+    share = 1.0 if view == "expected" else 0.4
+    assert flops_per_s <= share * peak
 
 
 @pytest.mark.parametrize("view", ["roofline", "overlapped", "serial", "expected"])

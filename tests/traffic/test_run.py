@@ -13,7 +13,7 @@ from helpers.plans import BOOK, LOAD, MODEL, PLACE, VIEWS, simulated
 from helpers.traffic import made_requests
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.traffic.fleets import outcome_of
-from slicewise.traffic.limits import parse_limit
+from slicewise.traffic.limits import goodput_limits, parse_limit
 from slicewise.traffic.metrics import metrics
 from slicewise.traffic.simulation import Asked, Simulation, run, told
 
@@ -142,8 +142,9 @@ def test_what_is_longer_than_the_cache_is_dropped_and_counted() -> None:
 
 def test_nothing_that_fits_is_no_latency() -> None:
     found = simulated(isl=10**8, requests=3, ttft="1s")
-    assert found.metrics is not None
-    assert (found.metrics.finished, found.metrics.dropped, found.metrics.ttft_s) == (0, 3, None)
+    assert found.metrics is None
+    assert not found.fits
+    assert "100,000,060 tokens" in str(found.reason)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -252,9 +253,7 @@ def finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-@pytest.mark.parametrize(
-    "words", [*LOADS, {"requests": 1}, {"osl": 1}, {"isl": 10**8}, {"ttft": "1s", "e2e": "mean:2s"}]
-)
+@pytest.mark.parametrize("words", [*LOADS, {"requests": 1}, {"osl": 1}, {"ttft": "1s", "e2e": "mean:2s"}])
 def test_json_is_the_fields_and_finite(words: dict[str, Any]) -> None:
     found = simulated(**words)
     data = found.to_dict()
@@ -288,6 +287,44 @@ def test_a_stopped_run_tells_what_is_known(servers: dict[str, Any]) -> None:
     done = np.flatnonzero(np.isfinite(found.outcome.finish_s))
     np.testing.assert_allclose(found.outcome.finish_s[done], whole.outcome.finish_s[done])
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("servers", [{}, APART])
+def test_a_stopped_run_is_not_judged(servers: dict[str, Any]) -> None:
+    assert simulated(**servers, ttft="100s").fits
+    found = simulated(**servers, ttft="100s", progress=Stopping(0.5))
+    assert (found.fits, found.verdict, found.gap) == (False, None, ())
+    assert found.reason == "stopped before the end, so that the limits cannot be judged"
+    assert simulated(**servers, progress=Stopping(0.5)).fits
+
+
+def test_a_stopped_split_run_tells_those_that_had_arrived() -> None:
+    whole = simulated(**APART)
+    found = simulated(**APART, progress=Stopping(0.5))
+    assert found.outcome is not None
+    assert len(found.outcome) == found.metrics.arrived < 45
+    n, last_s = len(found.outcome), np.nanmax(found.outcome.first_token_s)
+    assert found.load.arrival_s[n - 1] <= last_s < found.load.arrival_s[n]
+    np.testing.assert_array_equal(np.isfinite(found.outcome.first_token_s), whole.outcome.first_token_s[:n] <= last_s)
+    assert np.nanmax(found.outcome.start_s) <= last_s
+    for name in ("start_s", "first_token_s", "finish_s"):
+        known = getattr(found.outcome, name)
+        there = np.isfinite(known)
+        np.testing.assert_allclose(known[there], getattr(whole.outcome, name)[:n][there])
+
+
+def test_goodput_counts_each_limit_of_a_request() -> None:
+    found = simulated(rate=20, ttft="mean:3s", tpot="110ms", e2e="p50:6s", itl="1ms")
+    assert found.outcome is not None
+    times = found.outcome
+    end_s, first_s = times.finish_s - found.load.arrival_s, times.first_token_s - found.load.arrival_s
+    tpot_s = (times.finish_s - times.first_token_s) / (found.load.output_tokens - 1)
+    good = (first_s <= 3) & (tpot_s <= 0.11) & (end_s <= 6)
+    assert 0 < found.metrics.good == good.sum() < ((first_s <= 3) & (tpot_s <= 0.11)).sum()
+    assert simulated(itl="1s").metrics.good is None
+    # Of several on one metric, that which every request has to keep: the loosest.
+    limits = tuple(parse_limit(text, "--ttft") for text in ("p99:3s", "p50:1s"))
+    assert goodput_limits(limits) == {"ttft_s": 3.0, "tpot_s": None, "end_to_end_s": None}
 
 
 def test_a_run_that_is_stopped_in_its_range_is_known_whole() -> None:

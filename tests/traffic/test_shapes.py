@@ -77,6 +77,21 @@ def test_requests_alone_by_hand() -> None:
     assert split == pytest.approx({**found, "ttft": 4.0 + 0.25 * 16, "end_to_end": 5.0 + 0.25 * 16})
 
 
+def test_prefixes_are_remembered_by_as_many_prefill_servers_as_may_stand_there() -> None:
+    # Two prompts by turns, and a cache for one of them: alone with one server none is ever found again, and of two
+    # servers each keeps its own.
+    rows = [(4.0 * at, 16, 2) for at in range(10)]
+    own = tuple((100 * (at % 2), 1 + 100 * (at % 2)) for at in range(10))
+    requests = made_requests(rows, own, 8)
+    shape = Shape(name="split", server=SERVER, route="prefix-aware", prefill=pool(TIMES.prefills_s, cache_tokens=32))
+    limit = (Limit(metric="ttft", at="p50", seconds=1.0),)
+    fleet = keeps(limit, requests, outcome_of(requests, shape.fleet(1, 2)))
+    least = alone(requests, shape, limit, 0.0, 2)
+    assert outcome_of(requests, shape.fleet(1, 2)).cached_tokens.sum() > 0
+    assert outcome_of(requests, shape.fleet(1, 1)).cached_tokens.sum() == 0
+    assert least.checks[0].seconds <= fleet.checks[0].seconds
+
+
 def test_the_warm_up_is_left_out_of_them() -> None:
     requests = made_requests([(0.0, 8, 5), (1.0, 16, 3), (2.0, 24, 1)])
     assert seconds(requests, Shape(name="shared", server=SERVER), 1.0)["ttft"] == pytest.approx((4 + 5) / 2)

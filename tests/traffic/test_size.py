@@ -95,10 +95,10 @@ def test_without_a_price_fleets_are_compared_by_chips() -> None:
     unpriced = [shared(usd_per_hour=12.0), split(prefill_usd_per_hour=None)]
     by_price, by_chips = (size(traffic(0), shapes, STRICT) for shapes in (priced, unpriced))
     assert (by_price.has_price, by_chips.has_price) == (True, False)
-    assert (by_price.to_dict()["compared_by"], by_chips.to_dict()["compared_by"]) == ("usd_per_hour", "n_chips")
+    assert (by_price.to_dict()["compared_by"], by_chips.to_dict()["compared_by"]) == ("usd_per_hour", "total_chips")
     rows = [answer.best for answer in by_chips.answers if answer.best]
     assert by_chips.best in rows
-    assert by_chips.best.n_chips == min(row.n_chips for row in rows)
+    assert by_chips.best.total_chips == min(row.total_chips for row in rows)
 
 
 def told_once(requests: Requests, shapes: Sequence[Shape], asked: Sequence[Limit], **words: int) -> tuple[Sizing, int]:

@@ -41,4 +41,4 @@ def test_steps_are_numpys_interpolation(times: Times, batch: int, mean: float) -
 def test_chunks_add_up_to_the_prompt(times: Times, chunks: list[int]) -> None:
     done = np.cumsum([0, *chunks])
     added_s = sum(times.chunk_s(int(at), chunk) for at, chunk in zip(done, chunks, strict=False))
-    assert times.prefills_s[0] + added_s == pytest.approx(times.prefill_s(sum(chunks)))
+    assert times.rest_s(sum(chunks)) + added_s == pytest.approx(times.prefill_s(sum(chunks)))

@@ -12,7 +12,7 @@ import slicewise
 from slicewise.catalog.load import read_data
 from slicewise.cli.main import main
 from slicewise.web.app import create_app
-from slicewise.web.questions import MOST_CANDIDATES
+from slicewise.web.questions import MOST_CANDIDATES, candidates
 from slicewise.web.words import MOST_BYTES
 
 QUESTIONS = [
@@ -172,6 +172,35 @@ def test_too_much_is_refused_before_it_is_computed(client: TestClient, path: str
     assert answer.status_code == 422
     assert f"more than the {MOST_CANDIDATES} of one request" in answer.json()["detail"]
     assert answer.elapsed.total_seconds() < 5
+
+
+MIXED = ("v5e", "v6e", "v5p", "h100")
+
+
+def test_chips_of_a_comparison_are_counted_together(client: TestClient) -> None:
+    """Each chip alone is within bounds, mixed with others it is not."""
+    dtypes = {"weights": ["bf16", "int8"], "kv": ["bf16", "int8", "int4"]}
+    model = slicewise.load_model("llama-3-70b")
+    counts = [candidates(model, {"chip": name, **dtypes}) for name in MIXED]
+    assert max(counts) <= MOST_CANDIDATES < sum(counts)
+    answer = client.post("/api/compare", json={"model": "llama-3-70b", "names": MIXED, **dtypes})
+    assert answer.status_code == 422
+    assert f"{sum(counts):,} candidates" in answer.json()["detail"]
+    assert f"more than the {MOST_CANDIDATES} of one request" in answer.json()["detail"]
+
+
+def test_comparison_takes_chips_and_slices_mixed(client: TestClient) -> None:
+    params = [("model", "llama-3-8b"), *(("names", name) for name in ("v5e", "v5e-4", "h100:8")), ("price", "h100=3")]
+    answer = client.get("/api/compare", params=params)
+    assert answer.status_code == 200, answer.text
+    assert [row["name"] for row in answer.json()["rows"]] == ["v5e", "v5e-4", "h100:8"]
+
+
+@pytest.mark.parametrize("words", [{"network": "1e-300B/s"}, {"network": 1e-300}, {"network": "1e-12B/s"}], ids=str)
+def test_what_is_next_to_nothing_overflows_nowhere(client: TestClient, words: dict) -> None:
+    asked = {"model": "llama-3-70b", "slice": "v5e:4x8", "prefill_slice": "v5p:2x2x2", **words}
+    assert client.post("/api/explore", json=asked).status_code in (200, 422)
+    assert client.post("/api/disaggregate", json=asked).status_code in (200, 422)
 
 
 def test_body_is_bounded(client: TestClient) -> None:

@@ -41,10 +41,10 @@ def drag(page: Any, slider: str, stop: int, steps: int = 12) -> None:
     page.mouse.down()
     for i in range(int(stops) + 1):
         page.mouse.move(x[i], y, steps=max(1, steps // int(stops)))
-        if track.get_attribute("aria-valuetext") == str(stop):
+        if track.get_attribute("aria-valuetext") == f"{stop:,}":
             break
     page.mouse.up()
-    assert track.get_attribute("aria-valuetext") == str(stop)
+    assert track.get_attribute("aria-valuetext") == f"{stop:,}"
 
 
 def test_answers_first_and_draws_both_charts(opened: Opened) -> None:
@@ -87,9 +87,10 @@ def test_a_number_opens_its_derivation_down_to_a_source(opened: Opened) -> None:
         doors = sheet.locator("li button.door")
         if not doors.count():
             break
-        doors.first.click()
+        figure = sheet.locator("li button.door[data-key*='bytes_per_s'], li button.door[data-key*='bandwidth']")
+        (figure if figure.count() else doors).first.click()  # a chip's figure is of a document, a batch is not
     assert sheet.locator(".sheet-path button").count() >= 2
-    assert sheet.locator(".source, p").count()
+    assert sheet.locator(".source").count(), sheet.inner_text()
     page.keyboard.press("Escape")
     assert sheet.is_hidden()
     assert number.evaluate("e => e === document.activeElement")

@@ -54,11 +54,12 @@ def test_from_input_event_to_redrawn_chart(opened: Opened, words: str, slider: s
     assert median < SLOWEST_MEDIAN_MS
 
 
-@pytest.mark.parametrize(("words", "slider"), [(BOOK, "context"), (BOOK, "batch"), (PLAN, "batch")])
-def test_nothing_jumps_while_dragging(opened: Opened, words: str, slider: str) -> None:
-    page = opened(words)
+@pytest.mark.parametrize("viewport", [(390, 844), (1280, 900)], ids=["narrow", "wide"])
+@pytest.mark.parametrize(("words", "slider"), [(BOOK, "context"), (BOOK, "batch"), (PLAN, "batch"), (PLAN, "context")])
+def test_nothing_jumps_while_dragging(opened: Opened, words: str, slider: str, viewport: tuple[int, int]) -> None:
+    page = opened(words, viewport={"width": viewport[0], "height": viewport[1]})
     page.evaluate("window.slicewiseShift = 0")
-    wiggle(page, slider)
+    wiggle(page, slider, moves=40)
     assert page.evaluate("window.slicewiseShift") <= MOST_SHIFT
 
 

@@ -1,8 +1,14 @@
 """The tour: every question of the book, whose words give the number that stands beside the book's."""
 
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 import slicewise
+from slicewise.book.questions import rows
 from slicewise.book.run import question_ids, run
 from slicewise.report.explorer.explore import explore
 from slicewise.web.tour import tour
@@ -29,3 +35,51 @@ def test_words_of_a_question_can_be_explored(asked: dict) -> None:
     words = dict(asked["words"])
     model = slicewise.load_model(words.pop("model"))
     assert explore(model, words)["answer"]["slice"]
+
+
+def _numbers(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        if "door" in part:
+            yield part
+        for value in part.values():
+            yield from _numbers(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _numbers(value)
+
+
+def test_controls_ask_what_the_answer_is_of() -> None:
+    """Where the document that a row's words give has the row's quantity, it has the row's answer."""
+    answers = {(each["id"], answer["quantity"]): answer for each in tour() for answer in each["answers"]}
+    documents: dict[str, dict[str, Any]] = {}
+    off, compared = [], 0
+    for row in rows():
+        answer = answers[row.question, row.quantity]
+        if not answer["words"] or row.times or row.over:
+            continue
+        key = json.dumps(answer["words"])
+        if key not in documents:
+            words = dict(answer["words"])
+            documents[key] = explore(slicewise.load_model(words.pop("model")), words)
+        document = documents[key]
+        parts = [document[name] for name in ("model", "answer", "memory", "breakdown", "servers", "cost")]
+        shown = [number["value"] for number in _numbers(parts) if number["name"] == row.value]
+        shown += [document["answer"]["batch"]] if row.value == "batch" else []
+        compared += bool(shown)
+        if shown and not any(math.isclose(value, answer["ours"]["value"]) for value in shown):
+            off.append((row.question, row.quantity, answer["ours"]["value"], shown))
+    assert off == []
+    assert compared >= 60
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in rows() if row.given or row.within or row.shape], ids=lambda row: row.quantity
+)
+def test_what_the_page_cannot_ask_has_no_words(row: Any) -> None:
+    (found,) = (
+        answer
+        for each in tour()
+        for answer in each["answers"]
+        if (each["id"], answer["quantity"]) == (row.question, row.quantity)
+    )
+    assert found["words"] is None

@@ -35,15 +35,17 @@ def test_address_and_body_say_the_same() -> None:
         ([("bach", "8")], "unknown word 'bach': did you mean batch"),
         ([("batch", "8"), ("batch", "9")], "--batch is given 2 times; give it once"),
         ([("efficiency", "/etc/passwd")], "--efficiency names a file of the server's machine"),
-        ([("out", "/tmp/x")], "unknown word 'out'"),
+        ([("out", "somewhere/x")], "unknown word 'out'"),
         ([("config", "{}")], "unknown word 'config'"),
         ([("tpot", "9" * (LONGEST + 1))], f"--tpot has {LONGEST + 1} characters; give at most {LONGEST}"),
         ([("chip", "v5e")] * (MOST_REPEATS + 1), f"give at most {MOST_REPEATS}"),
+        ([("network", "1e-300B/s")], "--network: 1e-300B/s is next to nothing; give at least 1e-12"),
+        ([("price", "v5e=0.0000000000000000001")], "is next to nothing"),
         ([("book", "perhaps")], "--book: 'perhaps' is neither true nor false"),
     ],
 )  # fmt: skip
 def test_address_that_is_off_is_refused(pairs: list[tuple[str, str]], message: str) -> None:
-    offered = {**STEP, "tpot": False}
+    offered = {**STEP, "tpot": False, "network": False}
     with pytest.raises(InputError, match=re.escape(message)):
         read_query(pairs, offered)
 
@@ -57,6 +59,7 @@ def test_address_that_is_off_is_refused(pairs: list[tuple[str, str]], message: s
         (b"\xff", "the body is not UTF-8"),
         (b'{"batch": 1, "batch": 2}', "batch is there twice, with two values"),
         (b'{"batch": {"a": 1}}', "--batch is an object; give a text or a number"),
+        (b'{"memory_fraction": 1e-300}', "--memory-fraction: 1e-300 is next to nothing"),
         (b'{"batch": [1, 2]}', "--batch is given 2 times; give it once"),
         (b'{"slice": [["v5e:4x4"]]}', "--slice is a list of lists"),
         (b'{"book": 3}', "--book: 3 is neither true nor false"),
@@ -123,3 +126,8 @@ def test_names_are_read_as_on_the_command_line() -> None:
 def test_model_that_is_missing_is_said() -> None:
     with pytest.raises(InputError, match="model is missing"):
         model_of(read_query([], STEP))
+
+
+def test_small_quantities_and_names_with_digits_are_heard() -> None:
+    words = {"model": "x-1e-300", "price": "v5e=0", "memory_fraction": 0.001, "batch": 1, "hbm": "1e-3GB"}
+    assert body(**words).words == {**words, "price": ["v5e=0"]}

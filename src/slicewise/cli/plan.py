@@ -20,9 +20,11 @@ def plan(
     from slicewise.planner.plan import plan as answer
     from slicewise.report.views.plan import plan_document
 
+    if out is not None:
+        from slicewise.cli.report import check_place, write_report
+
+        check_place(out)
     result = answer(model, **given(words))
     if out is not None:
-        from slicewise.cli.report import write_report
-
         write_report(model, given(words), out)
     show_result(result, plan_document, explain=explain, as_json=as_json, as_md=as_md, as_csv=as_csv)

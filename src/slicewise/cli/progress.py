@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,6 +19,8 @@ def _untold(done: int, of: int) -> None:
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr, told how much is done and of how much; none where that is no terminal.
+
+    It begins by itself when the time has come, also where nothing was told by then.
 
     Args:
         what: is done, in a few words.
@@ -46,16 +48,21 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     )
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     task = progress.add_task(what, total=None)
-    begin_s = time.monotonic()
+    timer = threading.Timer(WAIT_S, progress.start)
+    timer.daemon = True
 
     def told(done: int, of: int) -> None:
-        if not progress.live.is_started and time.monotonic() - begin_s > WAIT_S:
-            progress.start()
         progress.update(task, completed=done, total=of or None)
 
+    timer.start()
     try:
         yield told
     finally:
-        # What never began would still end with an empty line on some terminals.
-        if progress.live.is_started:
-            progress.stop()
+        timer.cancel()
+        try:
+            # A bar that is just beginning has begun, before it is taken away.
+            timer.join()
+        finally:
+            # What never began would still end with an empty line on some terminals.
+            if progress.live.is_started:
+                progress.stop()

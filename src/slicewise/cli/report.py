@@ -39,9 +39,22 @@ def write_report(model: str, words: dict[str, Any], out: Path) -> bool:
     from slicewise.report.explorer.html import report_of
     from slicewise.report.figures import write_file
 
-    if out.suffix.lower() != ".html":
-        raise InputError(f"cannot write '{out}': end it in .html")
+    check_place(out)
     found = find(load_model(model), words, called=model)
     write_file(out, report_of(found).encode())
     click.echo(f"wrote {out}", err=True)
     return found.option is not None
+
+
+def check_place(out: Path) -> None:
+    """Refuse a place where no page can be written, before it is computed.
+
+    Raises:
+        InputError: it is of another kind, is a folder, or lies in none.
+    """
+    if out.suffix.lower() != ".html":
+        raise InputError(f"cannot write '{out}': end it in .html")
+    if out.is_dir():
+        raise InputError(f"cannot write '{out}': it is a folder; name a file")
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write '{out}': there is no folder {out.parent}; choose another path")

@@ -20,4 +20,14 @@ def web(host: str, port: int) -> None:
         raise InputError(
             f"the explorer needs {error.name}: pip install 'slicewise[web]' (a checkout: '.[web]')"
         ) from None
-    serve(host, port, told=lambda address: click.echo(f"slicewise explorer: {address} (stop with Ctrl-C)"))
+    serve(host, port, told=_told)
+
+
+def _told(address: str, is_open: bool) -> None:  # noqa: FBT001 - as it is called
+    click.echo(f"slicewise explorer: {address} (stop with Ctrl-C)")
+    if is_open:
+        click.echo(
+            "slicewise: warning: other machines may reach it, under any name, and nobody is asked who they are;"
+            " leave --host out for this machine alone",
+            err=True,
+        )

@@ -32,7 +32,7 @@ def check_out(path: Path) -> str:
 
 
 def check_timeline(path: Path) -> None:
-    """Refuse a file that `write_timeline` cannot write.
+    """Refuse a file that `write_timeline` cannot write; those that it can end in .json or .trace.
 
     Raises:
         InputError: an unknown suffix, or a place that cannot be written.
@@ -65,7 +65,7 @@ def write_timeline(path: Path, found: Simulation) -> Path:
     """Write a timeline of the requests in the Trace Event Format, which Perfetto opens.
 
     Raises:
-        InputError: the suffix is not .json, or the place cannot be written.
+        InputError: the suffix is neither .json nor .trace, or the place cannot be written.
     """
     check_timeline(path)
     assert found.outcome is not None

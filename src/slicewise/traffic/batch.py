@@ -93,7 +93,7 @@ class LiveServer:
     def __init__(self, books: Books, server: Server) -> None:
         self.books, self.policy, self.n_blocks = books, server.policy, server.n_blocks
         self.block = server.policy.block_tokens
-        self.knots, self.rows, self.prefills_s = server.times.lists
+        self.knots, self.rows, self.works_s, self.rests_s = server.times.lists
         self.least_step_s = server.times.least_step_s * _SURELY
         self.now_s = 0.0
         self.n_unfinished = 0
@@ -141,6 +141,10 @@ class LiveServer:
     def blocks(self, tokens: int) -> int:
         """Blocks of the cache that so many tokens take."""
         return -(-tokens // self.block)
+
+    def _prefill_s(self, tokens: int, cached: int) -> float:
+        """A prompt alone, of which some tokens are cached. [s]"""
+        return self.works_s[tokens] - self.works_s[cached] + self.rests_s[tokens - cached]
 
     # --- the prefix cache -------------------------------------------------------------------------------------------
 

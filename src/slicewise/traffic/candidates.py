@@ -24,6 +24,8 @@ from slicewise.units import parse_count
 
 KINDS = ("shared", "split", "both")
 """Fleets to try: servers that do both phases, servers of their own for each, or both kinds."""
+APART = "prefill and decode apart: "
+"""Begins the reason of a split fleet that is left out, whose servers stand together all the same."""
 WORTH = 2.0
 """A slice that costs so many times the cheapest by the closed form is left out, where no slice was named."""
 
@@ -69,7 +71,7 @@ def designs_of(
                 design = Design(deployment=deployment, prefill=prefill, policy=rules, route=route_of(words))
                 reason = _no_pool(design, requests)
                 if reason:
-                    left.append(LeftOut(slice=deployment.slice.name, why=f"prefill and decode apart: {reason}"))
+                    left.append(LeftOut(slice=deployment.slice.name, why=f"{APART}{reason}"))
                 else:
                     found[name_of(design)] = design
     return found, tuple(left)
@@ -78,7 +80,7 @@ def designs_of(
 def _no_pool(design: Design, requests: Requests) -> str:
     """Why there are no such prefill servers; "" where there are, or need be none."""
     refuse_unknown(design)
-    reason = unfit(design)
+    reason = unfit(design, requests)
     if reason:
         return reason
     try:
@@ -127,7 +129,7 @@ def _prefill(question: Question, decode: Deployment, words: Mapping[str, Any]) -
 
 def _deployments(question: Question, requests: Requests, left: list[LeftOut]) -> list[Deployment]:
     """Servers that hold a request; without a named slice, those that are not far dearer than others."""
-    kept: list[tuple[float, Deployment]] = []
+    kept: list[tuple[float, float | None, Deployment]] = []
     for slice_ in question.slices:
         for precision in question.precisions:
             if not question.layouts(slice_, precision):
@@ -135,7 +137,7 @@ def _deployments(question: Question, requests: Requests, left: list[LeftOut]) ->
                 continue
             deployment = question.deployment(slice_, precision)
             design = Design(deployment=deployment, prefill=None, policy=policy_of({}, requests), route="least-loaded")
-            reason = _no_server(design, question)
+            reason = _no_server(design, question, requests)
             if not reason and not question.slice_is_given:
                 holds_one = int(at_means(deployment, requests).value("max_batch")) >= 1
                 reason = "" if holds_one else "it holds no request of mean length"
@@ -146,19 +148,22 @@ def _deployments(question: Question, requests: Requests, left: list[LeftOut]) ->
             # Where all come at once there is no closed form: slices are then compared by what one server costs.
             chips = (max(formula.servers, formula.load) if formula else 1) * slice_.n_chips
             price = deployment.price.usd_per_chip_hour if deployment.price else None
-            kept.append((chips * (1.0 if price is None else price), deployment))
+            kept.append((chips, None if price is None else chips * price, deployment))
     if question.slice_is_given or not kept:
-        return [deployment for _, deployment in kept]
-    least = min(cost for cost, _ in kept)
-    for cost, deployment in kept:
+        return [deployment for *_, deployment in kept]
+    # A price against a count of chips would say nothing: all are compared by price, or all by chips.
+    has_price = all(usd is not None for _, usd, _ in kept)
+    costs = [(float(usd) if has_price and usd is not None else chips, deployment) for chips, usd, deployment in kept]
+    least, what = min(cost for cost, _ in costs), "costs" if has_price else "takes"
+    of = "the cheapest slice" if has_price else "the chips of the smallest fleet (no price is known of some)"
+    for cost, deployment in costs:
         if cost > WORTH * least:
-            times = cost / least
-            why = f"by the closed form it costs {times:.1f} times the cheapest slice; name it with --slice to try it"
+            why = f"by the closed form it {what} {cost / least:.1f} times {of}; name it with --slice to try it"
             left.append(LeftOut(slice=deployment.slice.name, why=why))
-    return [deployment for cost, deployment in kept if cost <= WORTH * least]
+    return [deployment for cost, deployment in costs if cost <= WORTH * least]
 
 
-def _no_server(design: Design, question: Question) -> str:
+def _no_server(design: Design, question: Question, requests: Requests) -> str:
     """Why it is no server; "" where it is one.
 
     Raises:
@@ -170,7 +175,7 @@ def _no_server(design: Design, question: Question) -> str:
         if question.slice_is_given:
             raise
         return str(error)
-    return unfit(design)
+    return unfit(design, requests)
 
 
 def _sequences(deployment: Deployment, requests: Requests, limits: Sequence[Limit], words: Mapping[str, Any]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from slicewise.derive import Derivation
 from slicewise.errors import InputError
 from slicewise.planner.record import record
 from slicewise.spec.model import Model
-from slicewise.traffic.candidates import KINDS, LeftOut, designs_of, kinds_of
+from slicewise.traffic.candidates import APART, KINDS, LeftOut, designs_of, kinds_of
 from slicewise.traffic.design import Design
 from slicewise.traffic.explained import derivation_of
 from slicewise.traffic.profile import Profile, profile_of
@@ -20,10 +21,12 @@ from slicewise.traffic.run import COUNTS, asked_of_planner, asked_of_run, assume
 from slicewise.traffic.shapes import Shape
 from slicewise.traffic.size import size as sized
 from slicewise.traffic.sizing import Sizing, Tried
-from slicewise.traffic.steady import Steady, at_means
+from slicewise.traffic.steady import Steady
 from slicewise.traffic.words import requests_of, seed_of
 from slicewise.units import parse_positive, show
 
+_SURELY = 0.9
+"""Of the servers that the closed form counts, what a load takes in any case."""
 _SAME = 0.01
 
 
@@ -78,8 +81,7 @@ class Size:
         if best is None or self.steady is None:
             raise InputError(f"{name or 'servers'} has no value: {self.reason or 'the load has no rate'}")
         design = self.designs[best.shape]
-        most = min(design.policy.max_num_seqs, int(at_means(design.deployment, self.load).value("max_batch")))
-        return derivation_of(design, self.load, name or "servers", most)
+        return derivation_of(design, self.load, name or "servers", self.steady.batch)
 
 
 def size(model: str | Path | Model, *, progress: Callable[[Tried], None] | None = None, **words: Any) -> Size:
@@ -133,7 +135,7 @@ def size(model: str | Path | Model, *, progress: Callable[[Tried], None] | None 
         backend=backend,
         progress=progress,
     )
-    pays, why = _split(found, words)
+    pays, why = _split(found, words, left_out)
     best = found.best
     first = designs[best.shape] if best else next(iter(designs.values()))
     return Size(
@@ -160,17 +162,33 @@ def _shape(name: str, design: Design, requests: Requests) -> Shape:
         n_chips=design.deployment.slice.n_chips,
         usd_per_hour=design.usd_per_hour,
         prefill=design.pool(requests, 1),
+        least=_least(design, requests),
     )
 
 
-def _split(found: Sizing, words: Mapping[str, Any]) -> tuple[bool | None, str]:
+def _least(design: Design, requests: Requests) -> tuple[int, int]:
+    """Servers, and prefill servers, that the rate takes by the closed form, but for what it may be off by.
+
+    A load that ends before its queues have grown shows no limit missed; one that lasts would. Prefixes that are cached
+    save work that the closed form knows nothing of.
+    """
+    formula = None if design.policy.caches_prefixes else steady_of(design, requests, 1, 1)
+    if formula is None:
+        return 0, 0
+    return ceil(_SURELY * formula.load), ceil(_SURELY * (formula.prefill_load or 0.0))
+
+
+def _split(found: Sizing, words: Mapping[str, Any], left_out: tuple[LeftOut, ...]) -> tuple[bool | None, str]:
     """Whether splitting pays, and why."""
     shared, split = found.best_shared, found.best_split
     if kinds_of(words) != KINDS[:2]:
         return None, "only one kind of fleet was asked for"
+    if not any(answer.is_split for answer in found.answers):
+        reasons = dict.fromkeys(each.why.removeprefix(APART) for each in left_out if each.why.startswith(APART))
+        return None, f"not known: no split fleet was tried, as {'; '.join(reasons)}"
     if shared is None or split is None:
         return _one_kind(shared, split) if found.is_whole else (None, "not known, as the search was stopped")
-    apart, together = _cost(split, found), _cost(shared, found)
+    apart, together = split.cost_key(found.has_price)[0], shared.cost_key(found.has_price)[0]
     words_of = f"{_words(split, found)} against {_words(shared, found)} of servers that do both"
     if apart < together * (1 - _SAME):
         return True, f"yes: {words_of}, {1 - apart / together:.0%} less"
@@ -187,12 +205,9 @@ def _one_kind(shared: Tried | None, split: Tried | None) -> tuple[bool | None, s
     return False, "no: no split fleet meets the limits"
 
 
-def _cost(row: Tried, found: Sizing) -> float:
-    return float(row.usd_per_hour) if found.has_price and row.usd_per_hour is not None else float(row.n_chips)
-
-
 def _words(row: Tried, found: Sizing) -> str:
-    return f"{show(_cost(row, found), 'USD')} an hour" if found.has_price else f"{row.n_chips:,} chips"
+    cost = row.cost_key(found.has_price)[0]
+    return f"{show(cost, 'USD')} an hour" if found.has_price else f"{cost:,.0f} chips"
 
 
 def _refused(found: Sizing) -> str:

@@ -16,7 +16,7 @@ from slicewise.traffic.requests import Requests
 from slicewise.traffic.run import places_of, simulate
 from slicewise.traffic.simulation import Simulation
 from slicewise.traffic.sweep import Told, sweep
-from slicewise.traffic.words import seed_of
+from slicewise.traffic.words import MADE, seed_of
 from slicewise.units import parse_positive, plain
 
 SEVERAL = ("rate", "seed")
@@ -28,7 +28,7 @@ class LoadPoint:
     """A run of a load curve.
 
     Attributes:
-        rate: requests that arrive in a second; None for the trace's own. [1/s]
+        rate: requests that arrived in a second, in the mean of the run; None where all came at once. [1/s]
         seed: of what is random.
         run: the simulation.
     """
@@ -48,7 +48,7 @@ class LoadCurve:
 
     Attributes:
         points: runs by rate, then by seed.
-        fits: the model fits, and every run keeps the limits.
+        fits: the model fits, and every run keeps the limits; false with limits where runs are missing.
         is_whole: no run was stopped.
     """
 
@@ -86,6 +86,8 @@ def load_curve(model: str | Path | Model, *, progress: Told | None = None, **wor
         InputError: as of `simulate`, or two rates or seeds are the same.
     """
     rates, seeds = _listed(words, "rate", _rate), _listed(words, "seed", seed_of)
+    if len(seeds) > 1 and words.get("trace") is not None and all(words.get(name) is None for name in MADE):
+        raise InputError("--seed: nothing is random in a plain trace; add --requests, or give one seed")
     jobs, backend = places_of(words)
     shared = {name: value for name, value in words.items() if name not in (*SEVERAL, "jobs", "backend")}
     shared["no_range"] = True
@@ -100,7 +102,12 @@ def load_curve(model: str | Path | Model, *, progress: Told | None = None, **wor
         progress=progress,
     )
     points = tuple(point for point in swept.results if point)
-    return LoadCurve(points=points, fits=all(point.run.fits for point in points), is_whole=swept.is_whole)
+    return LoadCurve(points=points, fits=_fits(points, is_whole=swept.is_whole), is_whole=swept.is_whole)
+
+
+def _fits(points: tuple[LoadPoint, ...], *, is_whole: bool) -> bool:
+    has_limits = any(point.run.verdict for point in points)
+    return bool(points) and all(point.run.fits for point in points) and (is_whole or not has_limits)
 
 
 @dataclass(frozen=True)

@@ -73,4 +73,4 @@ def fits(requests: Requests, server: Server) -> np.ndarray:
     held = requests.prompt_tokens + requests.output_tokens - 1
     blocks = -(-held // server.policy.block_tokens)
     longest = len(server.times.prefills_s) - 1
-    return np.asarray((blocks <= server.n_blocks) & (held <= longest))
+    return np.asarray((blocks <= server.most_blocks) & (held <= longest))

@@ -96,12 +96,14 @@ def outcome_of(requests: Requests, fleet: Fleet, progress: Progress | None = Non
     at = np.flatnonzero(kept & (requests.output_tokens > 1))
     at = at[np.argsort(ready_s[at], kind="stable")]
     decoded = simulate(_part(requests, at, ready_s), decoder, fleet.n_servers, fleet.route, progress)
-    at = at[: len(decoded)]
+    n_decoded, at = len(at), at[: len(decoded)]
     finish_s, server = np.where(kept, ready_s, np.nan), np.where(kept, 0, -1)
     preemptions = np.zeros(len(requests), dtype=np.int64)
     finish_s[kept & (requests.output_tokens > 1)] = np.nan
     finish_s[at], server[at], preemptions[at] = decoded.finish_s, decoded.server, decoded.preemptions
-    return Outcome(
+    decode_start_s = np.full(len(requests), np.nan)
+    decode_start_s[at] = decoded.start_s
+    outcome = Outcome(
         server=server,
         start_s=start_s,
         first_token_s=ready_s,
@@ -109,7 +111,31 @@ def outcome_of(requests: Requests, fleet: Fleet, progress: Progress | None = Non
         preemptions=preemptions,
         cached_tokens=cached,
         gaps=decoded.gaps,
+        decode_start_s=decode_start_s,
         is_whole=decoded.is_whole,
+    )
+    if len(decoded) == n_decoded:
+        return outcome
+    return _until(float(ready_s[at[-1]]) if len(at) else -np.inf, requests, outcome)
+
+
+def _until(now_s: float, requests: Requests, outcome: Outcome) -> Outcome:
+    """What is known at a time of a run that was stopped then: prompts that are computed later have not been."""
+    n = int(np.searchsorted(requests.arrival_s, now_s, side="right"))
+
+    def by_then(time_s: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(time_s[:n] <= now_s, time_s[:n], np.nan)
+
+    is_there = outcome.first_token_s[:n] <= now_s
+    return replace(
+        outcome,
+        server=outcome.server[:n],
+        start_s=by_then(outcome.start_s),
+        first_token_s=by_then(outcome.first_token_s),
+        finish_s=np.where(is_there, outcome.finish_s[:n], np.nan),
+        preemptions=outcome.preemptions[:n],
+        cached_tokens=outcome.cached_tokens[:n],
+        decode_start_s=None if outcome.decode_start_s is None else outcome.decode_start_s[:n],
     )
 
 

@@ -21,7 +21,7 @@ def gap_summary(gaps: Floats, since_s: float = 0.0) -> Summary | None:
         gaps: as in `Outcome`. Shape (m, 5).
         since_s: gaps of steps that begin earlier are left out. [s]
     """
-    kept = gaps[gaps[:, 0] >= since_s]
+    kept = _since(gaps, since_s)
     if not len(kept):
         return None
     gap_s, count = _parts(kept)
@@ -42,6 +42,21 @@ def gap_summary(gaps: Floats, since_s: float = 0.0) -> Summary | None:
         p99=percentile(0.99),
         most=float(gap_s[-1]),
     )
+
+
+def _since(gaps: Floats, since_s: float) -> Floats:
+    """Rows of the steps that begin at a time or later; of a row that begins before, its later steps."""
+    late = gaps[gaps[:, 0] >= since_s]
+    before = gaps[(gaps[:, 0] < since_s) & (gaps[:, 3] > 1)]
+    begin_s, first_s, growth_s, n_steps, _ = before.T
+    last = n_steps - 1
+    rest = []
+    for row in before[begin_s + last * first_s + growth_s * last * (last - 1) / 2 >= since_s]:
+        step = np.arange(row[3])
+        begins_s = row[0] + step * row[1] + row[2] * step * (step - 1) / 2
+        cut = int(np.argmax(begins_s >= since_s))
+        rest.append([begins_s[cut], row[1] + row[2] * cut, row[2], row[3] - cut, row[4]])
+    return np.concatenate([np.array(rest).reshape(-1, 5), late])
 
 
 def _parts(gaps: Floats) -> tuple[Floats, Floats]:

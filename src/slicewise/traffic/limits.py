@@ -162,6 +162,19 @@ def keeps(limits: Sequence[Limit], requests: Requests, outcome: Outcome, warm_up
     return verdict(limits, metrics(requests, outcome, n_chips=1, usd_per_hour=None, warm_up_s=warm_up_s), outcome)
 
 
+def goodput_limits(limits: Sequence[Limit]) -> dict[str, float | None]:
+    """The times that a good request keeps, as `metrics` takes them; whichever share of requests the limits are on.
+
+    Of several limits on one metric the loosest, as that is the only one that every request has to keep: p50 within 1 s
+    and p99 within 5 s let a request take 5 s. Limits on the ITL are of tokens, not of requests, and are left out.
+    """
+    return {
+        f"{metric}_s": max((limit.seconds for limit in limits if limit.metric == metric), default=None)
+        for metric in METRICS
+        if metric != "itl"
+    }
+
+
 def verdict(limits: Sequence[Limit], run: Metrics, outcome: Outcome) -> Verdict:
     """Whether a run whose metrics are known meets limits."""
     checks = tuple(_check(limit, run) for limit in limits)

@@ -78,7 +78,8 @@ class Metrics:
         mean_concurrency_by_little: requests_per_s × mean end-to-end. Far from the mean where a run is not steady, such
             as while a queue grows.
         run_mean_concurrency: counted requests in the system, on average over the duration; Little's law holds exactly.
-        good: finished requests that keep the limits; None without limits, as the next three.
+        good: finished requests that keep the limits on TTFT, TPOT and end to end; None without such, as the next three.
+            Limits on the ITL are of tokens, and no request keeps or breaks them.
         goodput_share: of the arrived, the dropped among them.
         goodput_requests_per_s: good requests that finish within the window. [1/s]
         run_goodput_requests_per_s: good requests over the duration. [1/s]
@@ -137,6 +138,7 @@ def metrics(
     usd_per_hour: float | None,
     ttft_s: float | None = None,
     tpot_s: float | None = None,
+    end_to_end_s: float | None = None,
     warm_up_s: float = 0.0,
 ) -> Metrics:
     """The metrics of a run. Rates are over the window that the module describes, and 0 where nothing finished.
@@ -148,6 +150,7 @@ def metrics(
         usd_per_hour: price of the whole fleet; None where it is not known. [USD]
         ttft_s: limit of a good request's TTFT. [s]
         tpot_s: limit of a good request's TPOT, which one of a single token keeps. [s]
+        end_to_end_s: limit of a good request from arrival to last token. [s]
         warm_up_s: requests that arrive earlier are left out. [s]
 
     Raises:
@@ -190,7 +193,7 @@ def metrics(
         mean_concurrency=_rate(run.within(requests.arrival_s, outcome.finish_s)[run.done].sum(), window_s),
         mean_concurrency_by_little=requests_per_s * end_to_end.mean if end_to_end else 0.0,
         run_mean_concurrency=_rate(run.end_to_end_s[mine].sum(), duration_s),
-        **_goodput(run, ttft_s, tpot_s),
+        **_goodput(run, ttft_s, tpot_s, end_to_end_s),
         preemptions_per_request=_rate(outcome.preemptions[mine].sum(), finished),
         cached_prompt_share=_rate(outcome.cached_tokens[mine].sum(), prompt_tokens),
         usd_per_million_output_tokens=_price(usd_per_hour, output_per_s),
@@ -203,11 +206,11 @@ def _rate(amount: float, per: float) -> float:
     return float(amount / per) if per > 0 else 0.0
 
 
-def _goodput(run: _Run, ttft_s: float | None, tpot_s: float | None) -> dict[str, Any]:
+def _goodput(run: _Run, ttft_s: float | None, tpot_s: float | None, end_to_end_s: float | None) -> dict[str, Any]:
     """The fields of goodput; None each without a limit."""
-    if ttft_s is None and tpot_s is None:
+    if ttft_s is None and tpot_s is None and end_to_end_s is None:
         return dict.fromkeys(("good", "goodput_share", "goodput_requests_per_s", "run_goodput_requests_per_s"))
-    is_good = run.keeps(ttft_s, tpot_s)
+    is_good = run.keeps(ttft_s, tpot_s, end_to_end_s)
     good = int((is_good & run.mine).sum())
     start, end, _ = run.window
     return {
@@ -312,11 +315,13 @@ class _Run:
         share = np.where(lasts, self.within(first_s, finish_s) / np.where(lasts, decode_s, 1.0), self.inside(finish_s))
         return float(self.inside(first_s).sum() + ((self.requests.output_tokens - 1) * share)[done].sum())
 
-    def keeps(self, ttft_s: float | None, tpot_s: float | None) -> NDArray[np.bool_]:
+    def keeps(self, ttft_s: float | None, tpot_s: float | None, end_to_end_s: float | None) -> NDArray[np.bool_]:
         """Whether a request finished and kept the limits that there are."""
         good = self.done.copy()
         if ttft_s is not None:
             good &= self.ttft_s <= ttft_s
         if tpot_s is not None:
             good &= (self.requests.output_tokens == 1) | (self.tpot_s <= tpot_s)
+        if end_to_end_s is not None:
+            good &= self.end_to_end_s <= end_to_end_s
         return good

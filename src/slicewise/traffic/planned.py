@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +45,14 @@ def server_of(deployment: Deployment, policy: Policy, requests: Requests, names:
             " --replicas instead"
         )
     n_blocks = blocks_of(deployment, policy, requests)
-    longest = longest_of(requests, n_blocks * policy.block_tokens)
-    return Server(times=times_of(deployment, policy.max_num_seqs, longest, names), n_blocks=n_blocks, policy=policy)
+    shards = shards_of(deployment)
+    longest = longest_of(requests, n_blocks // shards * policy.block_tokens)
+    return Server(
+        times=times_of(deployment, policy.max_num_seqs, longest, names),
+        n_blocks=n_blocks,
+        policy=policy,
+        shards=shards,
+    )
 
 
 def longest_of(requests: Requests, room_tokens: int) -> int:
@@ -78,8 +85,33 @@ def times_of(
     knots = np.union1d(knots, _hidden_kinks(knots, rows(knots)))
     steps_s = np.vstack([np.zeros(len(knots)), rows(knots)])
     lines = _straight(knots, steps_s)
-    prefills_s = deployment.value(names[1], prompt_tokens=np.maximum(np.arange(longest_tokens + 1.0), 1.0))
-    return Times(knots=knots[lines], steps_s=steps_s[:, lines], prefills_s=np.asarray(prefills_s, dtype=float))
+    prompt_tokens = np.maximum(np.arange(longest_tokens + 1.0), 1.0)
+    prefills_s = np.asarray(deployment.value(names[1], prompt_tokens=prompt_tokens), dtype=float)
+    return Times(
+        knots=knots[lines],
+        steps_s=steps_s[:, lines],
+        prefills_s=prefills_s,
+        works_s=np.minimum(_works_s(deployment, names[1], prompt_tokens), prefills_s),
+    )
+
+
+def _works_s(deployment: Deployment, name: str, prompt_tokens: Floats) -> Floats:
+    """A prefill without what prompts of an iteration share: loading weights, and launches. [s] Shape (t + 1,).
+
+    The same formulas, with nothing to load. Where a TPU's compiler is the source, only what its core waits for is left
+    out, since its matrices are told by the load as well.
+    """
+    served = deployment.graph.formulas
+    is_expected = name in _EXPECTED or (name == DECIDING[1] and deployment.conventions.view == "expected")
+    is_compiled = is_expected and "prefill_waiting_s" in served
+    shared = ("prefill_waiting_s",) if is_compiled else ("param_load_s", "prefill_param_load_s", "overhead_s")
+    given: dict[str, Any] = {each: 0.0 for each in shared if each in served}
+    bounds = deployment.evaluate(["prefill_peak_s", "prefill_ici_s"], prompt_tokens=prompt_tokens)
+    given["prefill_bound_s"] = np.maximum(bounds["prefill_peak_s"], bounds["prefill_ici_s"])
+    found = given[name] if name in given else deployment.value(name, prompt_tokens=prompt_tokens, **given)
+    works_s = np.array(np.broadcast_to(np.asarray(found, dtype=float), prompt_tokens.shape))
+    works_s[0] = 0.0
+    return works_s
 
 
 def _hidden_kinks(knots: Floats, table: Floats) -> Floats:
@@ -110,8 +142,16 @@ def _kinks(slopes: Floats) -> NDArray[np.bool_]:
     return np.asarray(np.abs(np.diff(slopes, axis=1)) > scale * _SAME_SLOPE)
 
 
+_EXPECTED = ("prefill_expected_s", "prefill_low_s", "prefill_high_s")
 _SAME_SLOPE = 1e-7
 """Difference of slopes, over the steepest, that is rounding."""
+
+
+def shards_of(deployment: Deployment) -> int:
+    """Parts of the chips among which whole sequences are spread; 1 where each lies on all of them. []"""
+    counted = deployment.conventions
+    whole = counted.split == "whole" and counted.kv_split == "batch" and deployment.ranks is None
+    return deployment.layout.batch_shards if whole else 1
 
 
 def blocks_of(deployment: Deployment, policy: Policy, requests: Requests) -> int:

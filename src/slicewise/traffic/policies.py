@@ -49,8 +49,7 @@ class PrefillFirstServer(LiveServer):
         self._begin(request, cached)
         # A decode server is sent the cache with the prompt; only after a preemption it computes the prompt itself.
         if self.policy.kind != DECODE or request in self.generated:
-            prefills_s = self.prefills_s
-            self.now_s += prefills_s[0] + (prefills_s[tokens] - prefills_s[cached])
+            self.now_s += self._prefill_s(tokens, cached)
         self._join(request, tokens)
         return True
 
@@ -115,15 +114,16 @@ class ChunkedServer(LiveServer):
         return chunks
 
     def _mixed(self, chunks: list[tuple[int, int]]) -> None:
-        prefills_s, added_s = self.prefills_s, 0.0
+        works_s, added_s, n_tokens = self.works_s, 0.0, 0
         for request, chunk in chunks:
             done = self.partly[request][0]
-            added_s += prefills_s[done + chunk] - prefills_s[done]
+            added_s += works_s[done + chunk] - works_s[done]
+            n_tokens += chunk
         if self.batch:
             self._run(1, self.batch, self.offsets + self.batch * self.n_steps, self.batch, inf, added_s)
             self._add_steps(1)
         else:
-            self.now_s += prefills_s[0] + added_s
+            self.now_s += self.rests_s[min(n_tokens, len(self.rests_s) - 1)] + added_s
             self.token_s = self.now_s
         self._let_out()
         for request, chunk in chunks:
@@ -187,7 +187,7 @@ class StaticServer(LiveServer):
             tokens = books.prompt[request]
             cached = self._find(request, tokens)
             self._begin(request, cached)
-            taken.append((request, self.prefills_s[0] + (self.prefills_s[tokens] - self.prefills_s[cached])))
+            taken.append((request, self._prefill_s(tokens, cached)))
         self.now_s += sum(seconds for _, seconds in taken)
         self.token_s = self.now_s
         self.held, self.size, self.steps_done = sum(books.prompt[request] for request, _ in taken), len(taken), 0

@@ -11,6 +11,7 @@ import numpy as np
 from slicewise.planner.record import record
 from slicewise.traffic.requests import Requests
 from slicewise.traffic.summary import Summary, summary
+from slicewise.traffic.synthetic import mean_rate
 
 MINUTE_S = 60.0
 
@@ -61,7 +62,7 @@ def profile_of(requests: Requests) -> Profile:
         n_requests=len(requests),
         dropped_rows=requests.dropped,
         span_s=span_s,
-        requests_per_s=(len(requests) - 1) / span_s if span_s else None,
+        requests_per_s=mean_rate(requests) if span_s else None,
         busiest_minute_ratio=_busiest(requests, span_s),
         prompt_tokens=prompts,
         output_tokens=outputs,

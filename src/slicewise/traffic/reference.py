@@ -61,7 +61,7 @@ def _fits(job: Job, server: Server) -> bool:
     most_tokens = job.prompt_tokens + job.output_tokens - 1
     longest = len(server.times.prefills_s) - 1
     blocks = -(-most_tokens // server.policy.block_tokens)
-    return blocks <= server.n_blocks and job.prompt_tokens <= longest and most_tokens <= longest
+    return blocks <= server.most_blocks and job.prompt_tokens <= longest and most_tokens <= longest
 
 
 def _choose(job: Job, servers: Sequence[ReferenceServer], n_kept: int, route: str) -> int:

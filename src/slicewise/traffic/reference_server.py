@@ -169,7 +169,7 @@ class ReferenceServer:
         if decoders:
             duration_s = self.times.step_s(len(decoders), sum(job.held for job in decoders))
         else:
-            duration_s = float(self.times.prefills_s[0])
+            duration_s = self.times.rest_s(sum(chunk for _, chunk in chunks))
         for job, chunk in chunks:
             duration_s += self.times.chunk_s(job.done, chunk)
         self.now += duration_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from slicewise.spec.model import Model
 from slicewise.traffic.design import Design
 from slicewise.traffic.engine import Progress
 from slicewise.traffic.fleets import Fleet
-from slicewise.traffic.gap import gap_between
-from slicewise.traffic.limits import keeps, parse_limit
-from slicewise.traffic.load import load_shares
+from slicewise.traffic.gap import Seen, gap_between
+from slicewise.traffic.limits import Verdict, parse_limit, verdict
+from slicewise.traffic.load import decode_waits_s, load_shares
 from slicewise.traffic.planned import receiving
 from slicewise.traffic.profile import profile_of
 from slicewise.traffic.requests import Requests
@@ -74,26 +75,30 @@ def simulate(model: str | Path | Model, *, progress: Progress | None = None, **w
     prefill = _prefill_deployment(question, deployment, words) if n_prefill else None
     design = Design(deployment=deployment, prefill=prefill, policy=policy_of(words, requests), route=route_of(words))
     refuse_unknown(design)
-    reason = unfit(design)
+    reason = unfit(design, requests)
     if reason:
         return _unfit(design, requests, n_servers, n_prefill, reason)
     ran = run(design, requests, n_servers, n_prefill, asked, progress)
     fleet, outcome = ran.fleet, ran.outcome
     known = requests.first(len(outcome))
     found = told(requests, outcome, fleet, asked)
-    verdict = keeps(asked.limits, known, outcome, asked.warm_up_s) if asked.limits else None
+    # What is known of a stopped run is of its beginning: limits that it keeps may be missed later on.
+    judged = verdict(asked.limits, found, outcome) if asked.limits and outcome.is_whole else None
+    fits, missed = _fits(judged, is_stopped=bool(asked.limits) and not outcome.is_whole)
+    shares = load_shares(known, outcome, fleet.server, n_servers)
     formula = steady_of(design, requests, n_servers, n_prefill)
     profile = profile_of(requests)
+    seen = Seen(found, shares, decode_waits_s(outcome), n_servers)
     return Simulation(
         **_served(design, n_servers, n_prefill, fleet),
         requests=profile,
-        fits=verdict is None or verdict.kept,
-        reason=None if verdict is None or verdict.kept else "; ".join(verdict.reasons),
+        fits=fits,
+        reason=missed,
         metrics=found,
-        shares=load_shares(known, outcome, fleet.server, n_servers, split=prefill is not None),
-        verdict=verdict,
+        shares=shares,
+        verdict=judged,
         steady=formula,
-        gap=gap_between(found, formula, profile, design.policy.kind) if formula else (),
+        gap=gap_between(seen, formula, profile, design.policy) if formula and outcome.is_whole else (),
         figures=ran.figures,
         is_whole=ran.is_whole,
         assumptions=assumed(design, requests),
@@ -101,6 +106,15 @@ def simulate(model: str | Path | Model, *, progress: Progress | None = None, **w
         load=requests,
         outcome=outcome,
     )
+
+
+def _fits(judged: Verdict | None, *, is_stopped: bool) -> tuple[bool, str | None]:
+    """Whether a run that the servers have room for keeps the limits, and why not."""
+    if is_stopped:
+        return False, "stopped before the end, so that the limits cannot be judged"
+    if judged is None or judged.kept:
+        return True, None
+    return False, "; ".join(judged.reasons)
 
 
 def asked_of_planner(model: str | Path | Model, words: Mapping[str, Any]) -> Question:
@@ -171,11 +185,13 @@ def refuse_unknown(design: Design) -> None:
             )
 
 
-def unfit(design: Design) -> str:
-    """The ledger line that breaks; "" where a sequence fits on each server."""
+def unfit(design: Design, requests: Requests) -> str:
+    """The ledger line that breaks; "" where the shortest request fits on each server: longer ones may be dropped."""
+    shortest = int((requests.prompt_tokens + requests.output_tokens).min())
     for deployment in (design.deployment, design.prefill):
         if deployment is not None:
-            found = step_of(deployment, 1)
+            held = replace(deployment.workload, context_tokens=float(shortest), capacity_context_tokens=float(shortest))
+            found = step_of(deployment.with_(workload=held), 1)
             if not found.fits:
                 return found.reason or ""
     return ""
@@ -203,9 +219,10 @@ def assumed(design: Design, requests: Requests) -> tuple[str, ...]:
         "Prompts are computed one by one.",
     ]
     if policy.kind == CHUNKED:
-        found.append("A chunk adds what its prompt's time grows by; it shares nothing with the step beside it.")
+        found.append("A chunk adds its FLOPs and network to the step beside it, and shares its loading of weights.")
     if policy.caches_prefixes:
         found.append("A prefix that is cached costs no time; blocks are as long as the trace's hashes say.")
+        found.append("A running prompt and the prefix that it leaves are held apart: engines that share them hit more.")
     if design.prefill is not None:
         found.append("A cache is handed over whole, and hand-offs do not wait for each other.")
     if requests.dropped:

@@ -48,11 +48,18 @@ class Server:
         times: what its steps and prompts take.
         n_blocks: blocks of the cache that it has room for.
         policy: its rules.
+        shards: parts of the chips among which whole sequences are spread: one sequence lies in one of them.
     """
 
     times: Times
     n_blocks: int
     policy: Policy
+    shards: int = 1
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks that one request may take."""
+        return self.n_blocks // self.shards
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +75,7 @@ class Outcome:
         cached_tokens: of its prompt, found in the prefix cache.
         gaps: between the tokens that a user sees, a row for steps in a row: when they begin, the first gap, what each
             further one is longer by, how many, and of how many sequences. Shape (m, 5).
+        decode_start_s: when a decode server began on it, nan where none did; None where each server does both phases.
         is_whole: the run was not stopped; of one that was, only the first requests are told.
     """
 
@@ -78,6 +86,7 @@ class Outcome:
     preemptions: Ints
     cached_tokens: Ints
     gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 5)))
+    decode_start_s: NDArray[np.float64] | None = None
     is_whole: bool = True
 
     def __len__(self) -> int:

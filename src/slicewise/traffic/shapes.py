@@ -11,6 +11,7 @@ from math import ceil
 
 import numpy as np
 
+from slicewise.costs.serving import mean_context_tokens
 from slicewise.traffic.fleets import Fleet, PrefillPool, outcome_of
 from slicewise.traffic.limits import Limit, Verdict, keeps
 from slicewise.traffic.requests import Floats, Requests
@@ -29,6 +30,7 @@ class Shape:
         n_chips: of one server.
         usd_per_hour: of one server; None where no price is known. [USD]
         prefill: the prefill servers, whatever their count; None where each server does both phases.
+        least: servers, and prefill servers, below which the load is more than they can finish however long it lasts.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Shape:
     n_chips: int = 1
     usd_per_hour: float | None = None
     prefill: PrefillPool | None = None
+    least: Counts = (0, 0)
 
     @property
     def is_split(self) -> bool:
@@ -75,10 +78,9 @@ def alone(requests: Requests, shape: Shape, limits: tuple[Limit, ...], warm_up_s
     Raises:
         InputError: no request arrives after the warm-up.
     """
-    server = _at_best(shape.server, most_servers)
     apart: Floats = np.arange(len(requests), dtype=np.float64) * _longest_s(requests, shape)
     spaced = replace(requests, arrival_s=apart)
-    outcome = outcome_of(spaced, replace(shape, server=server).fleet(1, 1))
+    outcome = outcome_of(spaced, _at_best(shape, most_servers).fleet(1, 1))
     if not outcome.is_whole:
         raise KeyboardInterrupt
     left_out = int(np.searchsorted(requests.arrival_s, warm_up_s))
@@ -86,15 +88,20 @@ def alone(requests: Requests, shape: Shape, limits: tuple[Limit, ...], warm_up_s
     return keeps(limits, spaced, outcome, float(since_s))
 
 
-def _at_best(server: Server, most_servers: int) -> Server:
-    """A server that remembers every prefix, and whose chunks take no longer than beside the shortest step."""
+def _at_best(shape: Shape, most_servers: int) -> Shape:
+    """Servers that remember what as many do, and whose chunks take no longer than beside the shortest step."""
+    server, prefill = shape.server, shape.prefill
+    if prefill is not None:
+        # Prefixes are the prefill servers' to remember; decode servers hold what they are given.
+        return replace(shape, prefill=replace(prefill, cache_tokens=prefill.cache_tokens * most_servers))
     if server.policy.caches_prefixes:
         server = replace(server, n_blocks=server.n_blocks * most_servers)
     if server.policy.kind == CHUNKED:
         times = server.times
-        saved_s = max(float(times.prefills_s[0] - times.steps_s[1:].min()), 0.0)
-        server = replace(server, times=replace(times, prefills_s=times.prefills_s - saved_s))
-    return server
+        # Beside a step a chunk takes its work alone; what else an iteration takes is then the step's.
+        rests_s = np.minimum(times.rests, times.steps_s[1:].min())
+        server = replace(server, times=replace(times, prefills_s=times.works + rests_s, works_s=times.works))
+    return replace(shape, server=server)
 
 
 def _longest_s(requests: Requests, shape: Shape) -> float:
@@ -127,7 +134,7 @@ def _prefill_s(requests: Requests, shape: Shape) -> float:
 
 def _decode_s(requests: Requests, server: Server) -> float:
     """Time of all steps in full batches of sequences of mean length. [s]"""
-    held = float((requests.prompt_tokens + requests.output_tokens / 2).mean())
+    held = float(mean_context_tokens(requests.prompt_tokens.mean(), requests.output_tokens.mean()))
     room = int(server.n_blocks * server.policy.block_tokens / held)
     batch = max(min(server.policy.max_num_seqs, server.times.most_sequences, room), 1)
     steps = float((requests.output_tokens - 1).sum()) / batch

@@ -15,7 +15,7 @@ from slicewise.traffic.design import Design
 from slicewise.traffic.engine import Progress
 from slicewise.traffic.explained import derivation_of
 from slicewise.traffic.fleets import Fleet, outcome_of
-from slicewise.traffic.limits import Limit, Verdict
+from slicewise.traffic.limits import Limit, Verdict, goodput_limits
 from slicewise.traffic.load import LoadShares
 from slicewise.traffic.metrics import Metrics, metrics
 from slicewise.traffic.profile import Profile
@@ -42,13 +42,14 @@ class Simulation:
         kv_blocks: blocks of the cache that a server has room for.
         view: whose times the servers take.
         requests: the load.
-        fits: the model fits, and the limits are kept.
-        reason: the ledger line that breaks, or the limits that do; None where none does.
+        fits: the model fits, and the limits are kept; false with limits where the run was stopped.
+        reason: the ledger line that breaks, or the limits that do, or that the run was stopped before they could be
+            judged; None where none does.
         metrics: latencies, rates and prices.
         shares: how busy servers and caches are.
-        verdict: the limits, each with what came of it; None without limits.
+        verdict: the limits, each with what came of it; None without limits, or where the run was stopped.
         steady: the closed form of the same fleet under the same load.
-        gap: why the simulation differs from it, in sentences.
+        gap: why the simulation differs from it, in sentences; none of a run that was stopped.
         figures: latencies (`ttft_s_p99`), rates and prices with the times of the bound, as expected, and at both ends
             of the range; None where they were not asked for, or under the book's conventions.
         is_whole: nothing was stopped: neither the run, nor the further ones that `figures` takes.
@@ -183,16 +184,14 @@ def run(
 
 def told(requests: Requests, outcome: Outcome, fleet: Fleet, asked: Asked) -> Metrics:
     """The metrics of a run; goodput is by the limits' seconds, whichever share of requests has to keep them."""
-    within = {limit.metric: limit.seconds for limit in asked.limits}
     known = requests.first(len(outcome))
     return metrics(
         known,
         outcome,
         n_chips=fleet.total_chips,
         usd_per_hour=fleet.total_usd_per_hour,
-        ttft_s=within.get("ttft"),
-        tpot_s=within.get("tpot"),
         warm_up_s=asked.warm_up_s,
+        **goodput_limits(asked.limits),
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from slicewise.errors import InputError
 from slicewise.traffic.fleets import outcome_of
-from slicewise.traffic.limits import Limit, Verdict, verdict
+from slicewise.traffic.limits import Limit, Verdict, goodput_limits, verdict
 from slicewise.traffic.metrics import metrics
 from slicewise.traffic.requests import Requests
 from slicewise.traffic.search import Counts, Search, shared_search, split_search
@@ -103,24 +103,19 @@ def tried(work: _Work) -> Tried:
     outcome = outcome_of(work.requests, fleet)
     if not outcome.is_whole:
         raise KeyboardInterrupt
-    seconds = {
-        metric: max((limit.seconds for limit in work.limits if limit.metric == metric), default=None)
-        for metric in ("ttft", "tpot")
-    }
     told = metrics(
         work.requests,
         outcome,
         n_chips=fleet.total_chips,
         usd_per_hour=fleet.total_usd_per_hour,
-        ttft_s=seconds["ttft"],
-        tpot_s=seconds["tpot"],
         warm_up_s=work.warm_up_s,
+        **goodput_limits(work.limits),
     )
     return Tried(
         shape=work.shape.name,
         n_servers=work.counts[0],
         n_prefill=work.counts[1],
-        n_chips=fleet.total_chips,
+        total_chips=fleet.total_chips,
         usd_per_hour=fleet.total_usd_per_hour,
         verdict=verdict(work.limits, told, outcome),
         metrics=told,
@@ -161,6 +156,7 @@ class _Searches:
             if not self.refused[place]:
                 search = self._search(work)
                 self.asked[place] = search, next(search)
+                self._answer(place)
 
     def _search(self, work: _Work) -> Search:
         start = busy_counts(work.requests, work.shape)
@@ -184,19 +180,27 @@ class _Searches:
         search, counts = self.asked.pop(place)
         known = self.known[place]
         try:
-            while counts in known:
-                if known[counts].verdict.dropped:
-                    self.refused[place] = f"{known[counts].verdict.reasons[0]}, however many there are"
+            while counts in known or self._is_too_few(place, counts):
+                row = known.get(counts)
+                if row and row.verdict.dropped:
+                    self.refused[place] = f"{row.verdict.reasons[0]}, however many there are"
                     return
-                counts = search.send(known[counts].kept)
+                counts = search.send(row is not None and row.kept)
         except StopIteration as stop:
             self.found[place] = stop.value
-            if stop.value is None:
+            if stop.value is None and not known:
+                self.refused[place] = f"the rate alone takes more than {self.works[place].most_servers:,} servers"
+            elif stop.value is None:
                 last = known[max(known)]
                 split = f" and {last.n_prefill:,} prefill" if last.n_prefill else ""
                 self.refused[place] = f"{last.verdict.reasons[0]}, even with {last.n_servers:,}{split} servers"
             return
         self.asked[place] = search, counts
+
+    def _is_too_few(self, place: int, counts: Counts) -> bool:
+        """Whether the load is more than so many servers can finish, however short the run is that would show it."""
+        least = self.works[place].shape.least
+        return counts[0] < least[0] or counts[1] < least[1]
 
     def answer(self, place: int, *, is_whole: bool) -> Answer:
         """What is known of a shape."""

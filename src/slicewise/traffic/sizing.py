@@ -18,8 +18,11 @@ CostKey = tuple[float, int, int, int]
 def cost_key(shape: Shape, counts: Counts, has_price: bool) -> CostKey:  # noqa: FBT001 - a column of the key
     """What a fleet costs, to compare by: its price or chips; at the same cost its chips, servers and decode servers."""
     fleet = shape.fleet(*counts)
-    usd = fleet.total_usd_per_hour if has_price else None
-    return float(fleet.total_chips if usd is None else usd), fleet.total_chips, sum(counts), counts[0]
+    return _key(fleet.total_usd_per_hour if has_price else None, fleet.total_chips, counts)
+
+
+def _key(usd_per_hour: float | None, total_chips: int, counts: Counts) -> CostKey:
+    return float(total_chips if usd_per_hour is None else usd_per_hour), total_chips, sum(counts), counts[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +33,17 @@ class Tried:
         shape: its name.
         n_servers: of a split shape, decode servers.
         n_prefill: prefill servers; 0 where each server does both phases.
-        n_chips: of all servers.
+        total_chips: of all servers.
         usd_per_hour: of all servers; None where no price is known. [USD]
         verdict: on each limit.
-        metrics: of the run. A good request keeps the limits of TTFT and TPOT, of several the loosest.
+        metrics: of the run. A good request keeps the limits of TTFT, TPOT and end to end, of several on one the
+            loosest.
     """
 
     shape: str
     n_servers: int
     n_prefill: int
-    n_chips: int
+    total_chips: int
     usd_per_hour: float | None
     verdict: Verdict
     metrics: Metrics
@@ -56,21 +60,15 @@ class Tried:
 
     def cost_key(self, has_price: bool) -> CostKey:  # noqa: FBT001 - a column of the key
         """What it costs, to compare by: as the function of this name."""
-        usd = self.usd_per_hour if has_price else None
-        return (
-            float(self.n_chips if usd is None else usd),
-            self.n_chips,
-            self.n_servers + self.n_prefill,
-            self.n_servers,
-        )
+        return _key(self.usd_per_hour if has_price else None, self.total_chips, (self.n_servers, self.n_prefill))
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
         return {
             "shape": self.shape,
             "n_servers": self.n_servers,
-            "n_prefill": self.n_prefill,
-            "n_chips": self.n_chips,
+            "n_prefill_servers": self.n_prefill or None,
+            "total_chips": self.total_chips,
             "usd_per_hour": plain(self.usd_per_hour),
             **self.verdict.to_dict(),
             "metrics": self.metrics.to_dict(),
@@ -162,6 +160,6 @@ class Sizing:
             "best_split": self.best_split and self.best_split.to_dict(),
             "answers": [answer.to_dict() for answer in self.answers],
             "tried": [row.to_dict() for row in self.tried],
-            "compared_by": "usd_per_hour" if self.has_price else "n_chips",
+            "compared_by": "usd_per_hour" if self.has_price else "total_chips",
             "is_whole": self.is_whole,
         }

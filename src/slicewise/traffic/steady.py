@@ -15,8 +15,9 @@ from slicewise.traffic.requests import Requests
 from slicewise.traffic.synthetic import mean_rate
 
 _POINTS = 4000
-_LEAST = 0.001
 """Batches at which the load is compared with what it brings, evenly in their logarithm."""
+_LEAST = 0.001
+"""The smallest of them: a server that is nearly always empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

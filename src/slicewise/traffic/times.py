@@ -18,11 +18,14 @@ class Times:
         knots: tokens that a sequence holds, rising, from 0; between two of them a step's time is a line. Shape (k,).
         steps_s: a decode step by batch (row 0 is of none, and unused) and by knot. [s] Shape (b + 1, k).
         prefills_s: prefill of a prompt by its tokens; at 0 what even the shortest takes. [s] Shape (t + 1,).
+        works_s: the part of it that adds up over the prompts of an iteration: FLOPs and network, but not the loading of
+            weights that all of them share; None for all that exceeds `prefills_s[0]`. [s] Shape (t + 1,).
     """
 
     knots: NDArray[np.float64]
     steps_s: NDArray[np.float64]
     prefills_s: NDArray[np.float64]
+    works_s: NDArray[np.float64] | None = None
 
     @property
     def most_sequences(self) -> int:
@@ -30,9 +33,19 @@ class Times:
         return len(self.steps_s) - 1
 
     @cached_property
-    def lists(self) -> tuple[list[float], list[list[float]], list[float]]:
-        """Knots, steps and prefills as lists, faster to look single values up in; one copy for all servers."""
-        return self.knots.tolist(), self.steps_s.tolist(), self.prefills_s.tolist()
+    def lists(self) -> tuple[list[float], list[list[float]], list[float], list[float]]:
+        """Knots, steps, works and rests as lists, faster to look single values up in; one copy for all servers."""
+        return self.knots.tolist(), self.steps_s.tolist(), self.works.tolist(), self.rests.tolist()
+
+    @cached_property
+    def works(self) -> NDArray[np.float64]:
+        """`works_s`, or what stands in for it. [s] Shape (t + 1,)."""
+        return self.prefills_s - self.prefills_s[0] if self.works_s is None else self.works_s
+
+    @cached_property
+    def rests(self) -> NDArray[np.float64]:
+        """What an iteration of so many prompt tokens takes beside their work. [s] Shape (t + 1,)."""
+        return self.prefills_s - self.works
 
     @cached_property
     def least_step_s(self) -> float:
@@ -48,9 +61,13 @@ class Times:
         return float(row[at] + (row[at + 1] - row[at]) * ((mean - low) / (high - low)))
 
     def chunk_s(self, done: int, tokens: int) -> float:
-        """What further tokens of a prompt add once some are done. [s]"""
-        return float(self.prefills_s[done + tokens] - self.prefills_s[done])
+        """The work of further tokens of a prompt once some are done. [s]"""
+        return float(self.works[done + tokens] - self.works[done])
+
+    def rest_s(self, tokens: int) -> float:
+        """What an iteration of so many prompt tokens takes beside their work, where nobody decodes. [s]"""
+        return float(self.rests[min(tokens, len(self.rests) - 1)])
 
     def prefill_s(self, tokens: int, cached: int = 0) -> float:
         """A prompt alone, of which some tokens are cached. [s]"""
-        return float(self.prefills_s[0]) + self.chunk_s(cached, tokens - cached)
+        return self.rest_s(tokens - cached) + self.chunk_s(cached, tokens - cached)

@@ -17,6 +17,9 @@ from slicewise.traffic.server import CHUNKED, POLICIES, PREFILL_FIRST, ROUTES, P
 from slicewise.units import parse, parse_count
 
 DEFAULT_REQUESTS = 2000
+LEAST_S = 300.0
+"""Time for which a load comes where no count of requests is given."""
+MOST_BY_DEFAULT = 200_000
 DEFAULT_SEQUENCES = 256
 """Sequences of a batch where none are given: an engine's default for years."""
 DEFAULT_TOKENS = 8192
@@ -215,7 +218,9 @@ def _number(words: Mapping[str, Any], name: str, default: float) -> float:
 def _made(words: Mapping[str, Any], rate: float | None, seed: int) -> Requests:
     if rate is None:
         raise InputError("there is no load: give --trace FILE, or --rate with --isl and --osl")
-    n = _count(words, "requests", DEFAULT_REQUESTS, most=synthetic.MOST_REQUESTS)
+    # At a high rate so few would be over before a queue shows that the rate is too much.
+    lasting = max(DEFAULT_REQUESTS, min(int(rate * LEAST_S), MOST_BY_DEFAULT))
+    n = _count(words, "requests", lasting, most=synthetic.MOST_REQUESTS)
     prompt, output = (
         _count(words, name, default, most=synthetic.MOST_TOKENS)
         for name, default in (("isl", DEFAULT_ISL), ("osl", DEFAULT_OSL))
@@ -244,6 +249,12 @@ def _drawn(trace: Requests, words: Mapping[str, Any], rate: float | None, seed: 
     )
 
 
+def _at_rate(arrival_s: Floats, rate: float) -> Floats:
+    """Arrivals stretched to come at a mean rate, from the first to the last, which chance misses by some percent."""
+    span_s = float(arrival_s[-1] - arrival_s[0])
+    return arrival_s * ((len(arrival_s) - 1) / span_s / rate) if span_s > 0 else arrival_s
+
+
 def _arrivals(words: Mapping[str, Any], n: int, rate: float, seed: np.random.Generator) -> tuple[Floats, str]:
     """Arrivals, and how they come, in words. Shape (n,)."""
     on_s, off_s = positive(words.get("on"), "s", "--on"), positive(words.get("off"), "s", "--off")
@@ -252,7 +263,7 @@ def _arrivals(words: Mapping[str, Any], n: int, rate: float, seed: np.random.Gen
     burstiness = _number(words, "burstiness", 1.0)
     if on_s is None or off_s is None:
         kind = "Poisson arrivals" if burstiness == 1 else f"Gamma arrivals of burstiness {burstiness:g}"
-        return synthetic.arrivals(n, rate, burstiness=burstiness, seed=seed), kind
+        return _at_rate(synthetic.arrivals(n, rate, burstiness=burstiness, seed=seed), rate), kind
     if words.get("burstiness") is not None:
         raise InputError("--burstiness: what is on and off is a Poisson process while it is on; leave one of them out")
     return synthetic.on_off(n, rate, on_s=on_s, off_s=off_s, seed=seed), f"on for {on_s:g} s, then off for {off_s:g} s"

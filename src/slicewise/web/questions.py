@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from slicewise.book.run import run
+from slicewise.catalog.load import find_chip
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.compare import compare
 from slicewise.planner.disaggregate import disaggregate
@@ -162,8 +163,9 @@ def result_of(command: str, asked: Asked) -> Any:
         names = words.pop("names", [])
         model = model_of(asked) if asked.config is not None or "model" in asked.words else None
         if model is not None:
-            for name in names:
-                within_bounds(model, {**words, **_place(str(name))})
+            # A row takes the prices of its own chip alone, and they are no candidates.
+            plain = {word: value for word, value in words.items() if word != "price"}
+            refuse_many(sum(candidates(model, {**plain, **_place(str(name))}) for name in names))
         return compare([str(name) for name in names], model=model, **words)
     model = model_of(asked)
     within_bounds(model, words)
@@ -181,12 +183,29 @@ def within_bounds(model: Model, words: Mapping[str, Any]) -> None:
     Raises:
         InputError: it is too much, or a word is off.
     """
+    refuse_many(candidates(model, words))
+
+
+def candidates(model: Model, words: Mapping[str, Any]) -> int:
+    """How many slices, formats, layouts and contexts a question has together.
+
+    Raises:
+        InputError: a word is off.
+    """
     contexts = listed(words.get("context"))
     plain = {word: value for word, value in words.items() if word in Flags.__annotations__ and word != "context"}
     question = ask(model, {**plain, **({"context": contexts[0]} if contexts else {})})  # type: ignore[typeddict-item]
-    count = max(1, len(contexts)) * sum(
+    return max(1, len(contexts)) * sum(
         len(question.layouts(slice_, precision)) for slice_ in question.slices for precision in question.precisions
     )
+
+
+def refuse_many(count: int) -> None:
+    """Refuse more candidates than one request may have.
+
+    Raises:
+        InputError: they are more.
+    """
     if count > MOST_CANDIDATES:
         raise InputError(
             f"{count:,} candidates (slices × formats × layouts × contexts) are more than the {MOST_CANDIDATES} of one"
@@ -212,7 +231,11 @@ def _report(asked: Asked) -> bytes:
 
 
 def _place(name: str) -> dict[str, Any]:
-    return {"slice": name} if ":" in name else {"chip": name}
+    """A name of a comparison as a word: a chip, or a slice such as v5e:4x4 and v6e-8."""
+    try:
+        return {"chip": find_chip(name).name}
+    except InputError:
+        return {"slice": name}
 
 
 def _explain(asked: Asked) -> Any:

@@ -37,14 +37,17 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_REFUSED = 421
+_REFUSED, _FOREIGN = 421, 403
+_HERE_ALONE = "this server answers for localhost only; open http://127.0.0.1 on this machine"
+_NO_FOREIGN = "another site's page asks; open the address itself, or ask from a program"
 
 
 class Guard:
     """Adds the headers to every answer, and hears only the hosts that are served.
 
     On a loopback address only its own names are answered: a page elsewhere whose name is made to point here, as DNS
-    rebinding does, would otherwise read the answers.
+    rebinding does, would otherwise read the answers. A question from another site's page is refused before it is
+    computed: that page could not read the answer, but could keep the server busy.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None) -> None:
@@ -64,35 +67,51 @@ class Guard:
             await send(message)
 
         if self.hosts is not None and host_name(Headers(scope=scope).get("host", "")) not in self.hosts:
-            await _refuse(send_with_headers)
+            await _refuse(send_with_headers, _REFUSED, _HERE_ALONE)
+            return
+        if _is_foreign(scope):
+            await _refuse(send_with_headers, _FOREIGN, _NO_FOREIGN)
             return
         await self.app(scope, receive, send_with_headers)
 
 
-async def _refuse(send: Send) -> None:
-    body = json.dumps({"detail": "this server answers for localhost only; open http://127.0.0.1 on this machine"})
+def _is_foreign(scope: Scope) -> bool:
+    """Whether a browser says that the question comes from the page of another site."""
+    asks = str(scope["path"]).startswith("/api/")
+    return asks and Headers(scope=scope).get("sec-fetch-site", "").strip().lower() == "cross-site"
+
+
+async def _refuse(send: Send, status: int, message: str) -> None:
     headers = [(b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": _REFUSED, "headers": headers})
-    await send({"type": "http.response.body", "body": body.encode()})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"detail": message}).encode()})
 
 
-def hosts_of(host: str) -> frozenset[str] | None:
+def hosts_of(address: str, host: str = "") -> frozenset[str] | None:
     """The names that a server bound to an address answers for; None for any, where it is open to a network.
+
+    Args:
+        address: as the socket tells it, for a name may stand for any address.
+        host: by what name it was asked for.
 
     >>> sorted(hosts_of("127.0.0.1")), hosts_of("0.0.0.0")
     (['127.0.0.1', '::1', 'localhost'], None)
     """
-    return _LOOPBACK | {host} if is_loopback(host) else None
+    return _LOOPBACK | {address.lower(), *([host.lower()] if host else [])} if is_loopback(address) else None
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address is of this machine alone."""
-    if host.lower() == "localhost":
-        return True
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this machine alone.
+
+    >>> is_loopback("127.1.2.3"), is_loopback("::ffff:127.0.0.1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(address)
     except ValueError:
         return False
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def host_name(header: str) -> str:

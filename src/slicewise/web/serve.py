@@ -16,15 +16,15 @@ _BACKLOG = 256
 _STOP_S = 3
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that is bound to an address; who serves on it makes it listen.
 
     Args:
         host: the address.
         port: the port; 0 for any that is free.
 
     Raises:
-        InputError: the address cannot be listened on.
+        InputError: the address is none, or is taken.
     """
     try:
         places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -47,20 +47,21 @@ def _taken(host: str, port: int, error: OSError) -> InputError:
     )
 
 
-def serve(host: str, port: int, told: Callable[[str], None]) -> None:
+def serve(host: str, port: int, told: Callable[[str, bool], None]) -> None:
     """Serve until it is stopped.
 
     Args:
         host: the address to listen on.
         port: the port.
-        told: is given the address of the page once it is listened on.
+        told: is given the address of the page once it is bound, and whether other machines may reach it.
 
     Raises:
         InputError: the address cannot be listened on.
     """
-    opened = listen(host, port)
+    opened = bound(host, port)
+    hosts = hosts_of(opened.getsockname()[0], host)
     config = uvicorn.Config(
-        create_app(hosts=hosts_of(host)),
+        create_app(hosts=hosts),
         log_level="warning",
         server_header=False,
         date_header=False,
@@ -69,6 +70,6 @@ def serve(host: str, port: int, told: Callable[[str], None]) -> None:
         backlog=_BACKLOG,
         access_log=False,
     )
-    told(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    told(f"http://{f'[{host}]' if ':' in host else host}:{port}", hosts is None)
     with opened:
         uvicorn.Server(config).run(sockets=[opened])

@@ -6,6 +6,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+from slicewise.book.ours import Planner
 from slicewise.book.questions import Row, rows
 from slicewise.book.run import Answer, run
 from slicewise.planner.flags import listed
@@ -14,24 +15,30 @@ from slicewise.report.explorer.numbers import DIGITS
 from slicewise.units import show
 
 _SEVERAL = frozenset({"slice", "chip", "weights", "kv", "compute", "price"})
+_AT_A_BATCH = ("step",)
+"""Functions that take the most sequences that fit where the row gives no batch."""
 
 
 @cache
 def tour() -> list[dict[str, Any]]:
     """Every question with the words that set the controls to it, and its answers. Computed once: they never change."""
-    found = []
+    found, planner = [], Planner()
     pairs = zip(rows(), run(), strict=True)
     for name, group in groupby(pairs, key=lambda pair: pair[0].question):
         asked = list(group)
-        words = next(filter(None, (controls_of(row) for row, _ in asked)), None)
-        answers = [{**_answer(answer), "words": controls_of(row)} for row, answer in asked]
+        answers = [{**_answer(answer), "words": controls_of(row, planner)} for row, answer in asked]
+        words = next(filter(None, (each["words"] for each in answers)), None)
         found.append({"id": name, "question": name, "title": asked[0][0].title, "words": words, "answers": answers})
     return found
 
 
-def controls_of(row: Row) -> dict[str, Any] | None:
-    """The words of a row that are controls of the page; None where the page cannot ask it: it has no such model."""
-    if row.shape or "model" not in row.words:
+def controls_of(row: Row, planner: Planner) -> dict[str, Any] | None:
+    """The words of a row that are controls of the page; None where the page cannot ask it.
+
+    It has no model whose shape is changed, no quantity that is set outright or searched for, and no two answers at
+    once. Where the row leaves the batch or the view to its function, what that took is said: the page would choose.
+    """
+    if row.shape or row.given or row.within or row.against is not None or "model" not in row.words:
         return None
     said: dict[str, Any] = {}
     for word, value in row.words.items():
@@ -41,6 +48,11 @@ def controls_of(row: Row) -> dict[str, Any] | None:
             said[word] = [str(one) for one in listed(value)]
         elif word in EXPLORED:
             said[word] = listed(value)[0] if word == "context" else value
+    if row.call in _AT_A_BATCH:
+        asked = planner.ask(row, row.words)
+        said.setdefault("batch", asked.batch)
+        if "book" not in said:
+            said.setdefault("view", asked.deployment.conventions.view)
     return said
 
 

@@ -6,6 +6,7 @@ A request names no file and reaches no network: a model is one of the catalog, o
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,11 @@ FILES = frozenset({"efficiency"})
 CONFIG = "config"
 TRUTHS = frozenset({"shown"})
 """Words of a request's own that are said or not."""
+_QUANTITIES = frozenset({"TIME", "RATE", "SIZE", "SHARE", "USD", "COUNT", "N", "GIB"})
+_NUMBER = re.compile(r"\d*\.?\d+(?:[eE][+-]?\d+)?", re.ASCII)
+_LEAST = 1 / MILLION**2
+"""No quantity comes near, and what is divided by it stays finite."""
+_SHOWN = 40
 _LONGEST_NAME = 96
 _ORIGIN = "config.json"
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
@@ -132,6 +138,21 @@ def _known(said: Collection[str], offered: Mapping[str, bool]) -> None:
             raise UnknownNameError("word", name[:LONGEST], offered, "(the words are the command line's flags)")
 
 
+def _sensible(name: str, value: str | float) -> None:
+    """Refuse a quantity so small that what is divided by it overflows; what is too large is refused where it is read.
+
+    Raises:
+        InputError: it is next to nothing.
+    """
+    if name not in WORDS or WORDS[name].kind not in _QUANTITIES:
+        return
+    for number in _NUMBER.findall(value) if isinstance(value, str) else [value]:
+        if 0 < abs(float(number)) < _LEAST:
+            raise InputError(
+                f"{flag(name)}: {str(value)[:_SHOWN]} is next to nothing; give at least {_LEAST:g}, or leave it out"
+            )
+
+
 def _text(name: str, value: str) -> str:
     if len(value) > LONGEST:
         raise InputError(f"{flag(name)} has {len(value):,} characters; give at most {LONGEST}")
@@ -139,6 +160,7 @@ def _text(name: str, value: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise InputError(f"{flag(name)} holds half a character; write it as UTF-8") from None
+    _sensible(name, value)
     return value
 
 
@@ -175,6 +197,8 @@ def _scalar(name: str, value: Any) -> Any:
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list of lists"
         raise InputError(f"{flag(name)} is {kind}; give a text or a number")
+    if isinstance(value, int | float):
+        _sensible(name, value)
     return value
 
 

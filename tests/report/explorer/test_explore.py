@@ -147,3 +147,17 @@ def test_keys_are_documented() -> None:
     told = _keys(document("llama-3-70b", slice=["v5e:4x4"], **INT8, tpot="20ms", rate=2))
     refused = _keys(document("llama-3-70b", slice=["v5e:4x4"], **INT8, batch=500))
     assert (told | refused) - documented == set()
+
+
+def test_splitting_is_asked_and_answered_in_sentences() -> None:
+    why = explore(slicewise.load_model("llama-3-70b"), {"slice": ["v5e:4x4"], "weights": ["int8"]})["servers"]["why"]
+    assert why.startswith(("Split prefill from decode? Yes: ", "Split prefill from decode? No: "))
+    assert why.endswith(".")
+    assert not why.endswith("..")
+
+
+def test_breakdown_is_drawn_at_whole_rounds_as_the_frontier_is() -> None:
+    document = explore(slicewise.load_model("deepseek-v3"), {"slice": ["h200:8"]})
+    (chosen,) = (each for each in document["frontier"]["slices"] if each["chosen"])
+    assert chosen["batch"][1] == 8
+    assert set(document["breakdown"]["columns"]["batch"]) <= {*chosen["batch"], document["answer"]["batch"]}

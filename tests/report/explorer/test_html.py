@@ -7,6 +7,7 @@ import pytest
 
 import slicewise
 from slicewise.catalog.hf import model_from_config
+from slicewise.report.explorer.explore import document
 from slicewise.report.explorer.found import find
 from slicewise.report.explorer.html import report_of
 from slicewise.spec.model import Model
@@ -99,3 +100,28 @@ def test_refusal_is_told() -> None:
     check(text, seen)
     assert "500 sequences" in seen.text
     assert "What would fit" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("llama-3-70b", INT8),
+        ("llama-3-70b", {**INT8, "slice": ["v5e:4x4"], "tpot": "1ms"}),
+        ("qwen3-30b-a3b-2507", {"slice": ["h100:2"]}),
+        ("deepseek-v3", {"slice": ["h200:8"]}),
+    ],
+    ids=str,
+)
+def test_holds_what_the_page_shows(model: str, words: dict) -> None:
+    found = find(slicewise.load_model(model), words)
+    told = document(found)
+    text = page(slicewise.load_model(model), **words)[1].text
+    for note in told["model"]["notes"]:
+        assert note in text
+    if told["runner_up"]:
+        assert told["runner_up"]["text"] in text
+    assert ("Next best" in text) is bool(told["runner_up"])
+    for each in told["what_ifs"]:
+        assert f"{each['text']}: " in text
+        assert each["numbers"] or each["reason"] in text
+    assert ("What one change would do" in text) is bool(told["what_ifs"])

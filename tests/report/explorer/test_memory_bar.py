@@ -45,6 +45,7 @@ def test_overflow_lies_over_the_end() -> None:
     assert over["start"] == pytest.approx(memory["limit"])
     assert over["start"] + over["width"] == pytest.approx(1)
     assert over["number"]["value"] == pytest.approx(-memory["free"]["value"])
+    assert (over["number"]["name"], over["number"]["door"]) == ("n_bytes", None)
     assert memory["breaks"] == "KV cache"
     assert bar(slice=["v5e:2x2"], weights=["bf16"])["breaks"] == "weights"
 
@@ -63,3 +64,16 @@ def test_what_is_offered_fits(words: dict) -> None:
     assert offers
     for offer in offers:
         assert bar(**{**words, **offer["words"]})["fits"] is True, offer
+
+
+def test_shares_are_of_what_is_granted() -> None:
+    fits, over = bar(slice=["v5e:4x4"], **INT8), bar(slice=["v5e:4x4"], batch=500, **INT8)
+    for memory in (fits, over):
+        granted = memory["granted"]["value"]
+        for each in memory["segments"]:
+            share = each["number"]["value"] / granted
+            expected = f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
+            assert each["share_text"] == expected, each["label"]
+    assert "<1 %" in {each["share_text"] for each in fits["segments"]}
+    filled = sum(each["number"]["value"] for each in over["segments"][:-1])
+    assert filled - over["segments"][-1]["number"]["value"] == pytest.approx(over["granted"]["value"])

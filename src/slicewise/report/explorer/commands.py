@@ -9,6 +9,7 @@ from typing import Any
 from slicewise.planner.flags import listed
 from slicewise.planner.vocabulary import TAKES, WORDS
 from slicewise.report.explorer.found import Found
+from slicewise.report.explorer.local import file_name
 from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS
 
 Said = dict[str, Any]
@@ -42,8 +43,13 @@ def command_line(command: str, arguments: list[str], said: Mapping[str, Any]) ->
         if not WORDS[word].kind:
             written += [flag] if value else []
         else:
-            written += [part for one in listed(value) for part in (flag, str(one))]
+            written += [part for one in listed(value) for part in (flag, _told(word, str(one)))]
     return shlex.join(written)
+
+
+def _told(word: str, value: str) -> str:
+    """A word's value as a command shows it: a file by its name."""
+    return file_name(value) if WORDS[word].kind == "FILE" else value
 
 
 def said_to(command: str, found: Found) -> Said:

@@ -12,7 +12,7 @@ from slicewise.planner.assumptions import model_notes
 from slicewise.planner.knee import knee_batch
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Rejected
-from slicewise.planner.search import Searched
+from slicewise.planner.search import Searched, round_of
 from slicewise.planner.vocabulary import TAKES
 from slicewise.planner.whatif import what_ifs
 from slicewise.report.explorer.breakdown_chart import breakdown_chart
@@ -202,7 +202,7 @@ def _refused(found: Found, drawn: list[Curve]) -> list[Document]:
 
 def _breakdown(found: Found) -> Document | None:
     step, deployment = found.step, found.deployment
-    batch = batches(max(step.max_batch, 0), extra=[step.batch])
+    batch = batches(max(step.max_batch, 0), round_of(deployment), extra=[step.batch])
     if not batch.size:
         return None
     made_of = parts(deployment, batch)

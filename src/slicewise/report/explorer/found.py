@@ -15,6 +15,7 @@ from slicewise.planner.question import Question, ask, chosen_by
 from slicewise.planner.search import Searched
 from slicewise.planner.slices import default_deployment
 from slicewise.planner.step import Step, step_of
+from slicewise.report.explorer.local import file_name, without_folders
 from slicewise.spec.model import Model
 
 
@@ -79,7 +80,7 @@ def find(model: Model, words: Mapping[str, Any], *, called: str = "") -> Found:
         InputError: a word is off.
     """
     flags: Flags = {word: value for word, value in words.items() if word in Flags.__annotations__}  # type: ignore[assignment]
-    question = ask(model, chosen_by(flags))
+    question = ask(without_folders(model), chosen_by(flags))
     searched, rejected = search_all(question)
     ranked = comparable(question, searched, rejected)
     picked = choose(ranked)
@@ -90,7 +91,7 @@ def find(model: Model, words: Mapping[str, Any], *, called: str = "") -> Found:
     return Found(
         question=question,
         words=words,
-        called=called or model.name,
+        called=file_name(called) if called else model.name,
         searched=tuple(ranked),
         rejected=tuple(rejected),
         option=option,

@@ -50,13 +50,16 @@ def report_of(found: Found) -> str:
         f"<h1>slicewise · {_text(told['title'])}</h1>",
         _answer(told),
         _table("Numbers", told["answer"]["rows"]),
+        _items("Of the model", told["model"]["notes"]),
         _memory(told["memory"]),
         _figure("Latency against throughput", told["frontier"]),
         _figure("Where a step's time goes", told["breakdown"]),
         _mesh(told["mesh"]),
         _servers(told["servers"], told["fleet"]),
         _table("Cost", told["cost"]["rows"], told["cost"]["price"]) if told["cost"] else "",
+        _runner_up(told["runner_up"]),
         _candidates(told["candidates"]),
+        _what_ifs(told["what_ifs"]),
         _items("Not taken", [f"{item['slice']}: {item['detail']}" for item in told["rejected"]]),
         _items("Assumed", told["assumptions"]),
         _derivations(found),
@@ -184,10 +187,9 @@ def _mesh(mesh: Mapping[str, Any] | None) -> str:
 def _servers(servers: Mapping[str, Any] | None, fleet: Mapping[str, Any] | None) -> str:
     found = ""
     if servers is not None:
-        why = f"{servers['why'][:1].upper()}{servers['why'][1:]}."
         ratio = {"label": "prefill servers per decode server", "number": servers["ratio"]}
         rows = [{**dict.fromkeys(("bound", "low", "high")), **ratio}] if servers["ratio"] else []
-        found = _table("Prefill and decode", [*rows, *servers["rows"]], why)
+        found = _table("Prefill and decode", [*rows, *servers["rows"]], servers["why"])
     return found + (_table("Servers for the rate", fleet["rows"]) if fleet else "")
 
 
@@ -210,6 +212,23 @@ def _candidates(candidates: list[Document]) -> str:
         '<section><h2>Plans</h2><div class="scroll"><table class="rows"><thead><tr><th scope="col">slice</th>'
         f"{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
+
+
+def _runner_up(runner_up: Mapping[str, Any] | None) -> str:
+    return _table("Next best", runner_up["rows"], runner_up["text"]) if runner_up else ""
+
+
+def _what_ifs(what_ifs: Iterable[Mapping[str, Any]]) -> str:
+    """What one change would do: the numbers of what then fits, or why it does not."""
+    listed = "".join(f"<li>{_text(each['text'])}: {_change(each)}</li>" for each in what_ifs)
+    return f"<section><h2>What one change would do</h2><ul>{listed}</ul></section>" if listed else ""
+
+
+def _change(what_if: Mapping[str, Any]) -> str:
+    numbers = what_if["numbers"]
+    if numbers is None:
+        return _text(what_if["reason"])
+    return f"{_number(numbers['batch'])} at a time, {_number(numbers['step'])} a token, {_number(numbers['tokens'])}"
 
 
 def _items(title: str, items: Iterable[str], level: int = 2) -> str:

@@ -10,7 +10,7 @@ from slicewise.costs.memory import HALF_BYTE
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.ledger import ledger_lines
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import ANSWER, number
+from slicewise.report.explorer.numbers import ANSWER, Number, number
 from slicewise.spec.precision import NARROWER
 
 _SEGMENTS = (
@@ -19,6 +19,8 @@ _SEGMENTS = (
     ("activations", "activations", "activation_bytes_per_chip"),
 )
 _FREE, _GRANTED, _TOTAL = "unused_bytes_per_chip", "granted_bytes_per_chip", "total_bytes_per_chip"
+_LEAST_SHARE = 0.005
+"""What is less rounds to nothing."""
 Segment = dict[str, Any]
 
 
@@ -31,7 +33,7 @@ def memory_bar(found: Found) -> dict[str, Any]:
         for name, value in deployment.evaluate([*names, _FREE, _GRANTED, _TOTAL], batch=batch).items()
     }
     length = max(values[_GRANTED], values[_TOTAL])
-    segments = _filled(values, length)
+    segments = _filled(values)
     over = values[_FREE] < -HALF_BYTE
     return {
         "slice": deployment.slice.name,
@@ -41,7 +43,7 @@ def memory_bar(found: Found) -> dict[str, Any]:
         "total": number(_TOTAL, values[_TOTAL], door=ANSWER),
         "hbm": number("hbm_bytes_per_chip", deployment.hbm_bytes_per_chip, door=ANSWER),
         "free": number(_FREE, values[_FREE], door=ANSWER, resource="overflow" if over else "free"),
-        "segments": [*segments, *_rest(values, length)],
+        "segments": [*segments, *_rest(values)],
         "limit": values[_GRANTED] / length,
         "breaks": _breaks(values) if over else None,
         "reason": found.step.reason,
@@ -50,34 +52,49 @@ def memory_bar(found: Found) -> dict[str, Any]:
     }
 
 
-def _filled(values: dict[str, float], length: float) -> list[Segment]:
+def _filled(values: dict[str, float]) -> list[Segment]:
     segments, start = [], 0.0
     for resource, label, name in _SEGMENTS:
         if values[name] > HALF_BYTE:
-            segments.append(_segment(resource, label, name, values[name], start, length))
+            shown = number(name, values[name], door=ANSWER, resource=resource)
+            segments.append(_segment(label, shown, start, values))
             start += values[name]
     return segments
 
 
-def _rest(values: dict[str, float], length: float) -> list[Segment]:
-    """What is free, or what is too much and lies over the end of what is granted."""
+def _rest(values: dict[str, float]) -> list[Segment]:
+    """What is free, or what is too much and lies over the end of what is granted.
+
+    What is too much has no derivation of its own: it is what is free, with the other sign.
+    """
     free = values[_FREE]
     if free > HALF_BYTE:
-        return [_segment("free", "free", _FREE, free, values[_TOTAL], length)]
+        return [_segment("free", number(_FREE, free, door=ANSWER, resource="free"), values[_TOTAL], values)]
     if free < -HALF_BYTE:
-        return [_segment("overflow", "too much", _FREE, -free, values[_GRANTED], length)]
+        return [_segment("too much", number("n_bytes", -free, resource="overflow"), values[_GRANTED], values)]
     return []
 
 
-def _segment(resource: str, label: str, name: str, n_bytes: float, start: float, length: float) -> Segment:
+def _segment(label: str, shown: Number | None, start: float, values: dict[str, float]) -> Segment:
+    assert shown is not None, "a segment has a size"
+    length, n_bytes = max(values[_GRANTED], values[_TOTAL]), shown["value"]
     return {
-        "resource": resource,
+        "resource": shown["resource"],
         "label": label,
-        "number": number(name, n_bytes, door=ANSWER, resource=resource),
+        "number": shown,
         "start": start / length,
         "width": n_bytes / length,
-        "share_text": f"{n_bytes / length:.0%}".replace("%", " %"),
+        "share_text": _share(n_bytes / values[_GRANTED]) if values[_GRANTED] > 0 else "",
     }
+
+
+def _share(share: float) -> str:
+    """A share of what is granted: what is there is never nothing.
+
+    >>> _share(0.274), _share(0.001), _share(1.3)
+    ('27 %', '<1 %', '130 %')
+    """
+    return f"{share:.0%}".replace("%", " %") if share >= _LEAST_SHARE else "<1 %"
 
 
 def _breaks(values: dict[str, float]) -> str:

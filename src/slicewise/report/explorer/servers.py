@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from slicewise.catalog.slices import load_slice
 from slicewise.errors import InputError
-from slicewise.planner.disaggregate import Disaggregation, disaggregation_of
-from slicewise.planner.feasible import FITS
+from slicewise.planner.disaggregate import Disaggregation, disaggregate
 from slicewise.planner.figures import Figures
 from slicewise.planner.fleet import fleet
 from slicewise.planner.option import Option
-from slicewise.planner.prefill import prefill_of
+from slicewise.report.explorer.commands import said_to
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS, number, row
 from slicewise.report.views.expected import NUMBERS
@@ -38,20 +36,19 @@ _COSTS = (
 def servers(found: Found) -> dict[str, Any]:
     """How many prefill servers keep a decode server busy, and whether to split at all.
 
+    It is asked in the words of the door behind it and of the command that is shown: they cannot say otherwise.
+
     Raises:
-        InputError: the slice of the prefill servers is not known.
+        InputError: the slice of the prefill servers is not known, or does not take the layout.
     """
     if found.option is None:
         raise InputError(found.reason or "there is no plan")
-    decode = found.deployment
-    asked = found.words.get("prefill_slice")
-    prompt = decode if asked is None else found.question.deployment(load_slice(str(asked)), decode.precision)
-    told = disaggregation_of(found.step, prefill_of(prompt), FITS, found.question.limits)
+    told = disaggregate(found.question.model, **said_to("disaggregate", found))
     return {
         "fits": told.fits,
         "reason": told.reason,
         "split": told.split,
-        "why": told.why,
+        "why": f"Split prefill from decode? {told.why[:1].upper()}{told.why[1:]}.",
         "prefill_slice": told.prefill_slice,
         "decode_slice": told.slice,
         "ratio": number("prefill_servers_per_decode_server", told.prefill_servers_per_decode_server, door=SERVERS),

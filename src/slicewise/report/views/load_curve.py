@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slicewise.report.document import Document, Heading, Line, Table
-from slicewise.report.views.simulate import fleet_words
+from slicewise.report.views.simulate import WITHIN, fleet_words
 from slicewise.report.views.words import assumed, ms, rate, usd
 from slicewise.traffic.curves import LoadCurve, LoadPoint
 from slicewise.traffic.summary import Summary
@@ -17,15 +17,17 @@ def load_curve_document(found: LoadCurve) -> Document:
     if first.metrics is None:
         return [Heading(f"{fleet_words(first)}: does not fit"), Line(f"{first.reason}.")]
     header = [
-        "requests/s", "seed", "load", "TTFT p50", "p99", "TPOT p50", "p99", "output tokens/s", "waiting", "in limits",
+        "requests/s", "seed", "load", "TTFT p50", "p99", "TPOT p50", "p99", "output tokens/s", "waiting", "within",
         "$ per million output",
     ]  # fmt: skip
     stopped = [] if found.is_whole else [Line("Stopped: these are the runs that were done by then.")]
+    within = [Line(f"Within: the share of requests within the limits on {WITHIN}.")] if first.verdict else []
     return [
         Heading(f"{fleet_words(first)}, under {len(found.points):,} loads"),
         Line(f"The first of them: {first.requests.source}."),
         *stopped,
         Table("Load curve", header, [_row(point) for point in found.points], left=()),
+        *within,
         assumed(first.assumptions),
     ]
 

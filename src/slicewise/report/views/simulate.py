@@ -22,6 +22,8 @@ LATENCIES = {
     "end_to_end_s": ("end to end", "arrival to last token"),
 }
 """Latencies in words."""
+WITHIN = "TTFT/TPOT/end to end"
+"""What goodput is by: a limit on the ITL is of tokens, and no request keeps or breaks it."""
 _RANGED = {
     "ttft_s_p50": "TTFT p50",
     "ttft_s_p99": "TTFT p99",
@@ -54,7 +56,8 @@ def simulate_document(found: Simulation) -> Document:
 def _stopped(found: Simulation) -> str:
     if found.outcome is None or found.outcome.is_whole:
         return "Stopped: the run is whole, but was not repeated with the times of the bound and of the range."
-    return "Stopped: what follows is of the requests that had arrived by then."
+    judged = f" Limits: {found.reason}." if found.reason else ""
+    return f"Stopped: what follows is of the requests that had arrived by then.{judged}"
 
 
 def fleet_words(found: Simulation) -> str:
@@ -125,7 +128,9 @@ def _work(found: Simulation) -> Table:
         ["preemptions", "a request", f"{run.preemptions_per_request:.3g}"],
     ]
     if run.goodput_share is not None:
-        rows.insert(1, ["  of them within limits", f"{run.goodput_share:.1%} of those that arrived", f"{run.good:,}"])
+        rows.insert(
+            1, [f"  of them within {WITHIN}", f"{run.goodput_share:.1%} of those that arrived", f"{run.good:,}"]
+        )
     if found.prefix_cache:
         rows.append(["prompt tokens found cached", "", f"{run.cached_prompt_share:.1%}"])
     rows.append(["$ per million output tokens", "at this load", usd(run.usd_per_million_output_tokens)])

@@ -6,7 +6,7 @@ from slicewise.report.document import Block, Document, Heading, Items, Line, Tab
 from slicewise.report.views.simulate import latency_table, load_words
 from slicewise.report.views.words import assumed, rate, usd
 from slicewise.traffic.cheapest import Size
-from slicewise.traffic.sizing import Answer, Sizing, Tried
+from slicewise.traffic.sizing import Sizing, Tried
 from slicewise.units import show
 
 
@@ -50,7 +50,7 @@ def _s(count: int) -> str:
 
 
 def _cost(row: Tried) -> str:
-    chips = f"{row.n_chips:,} chips"
+    chips = f"{row.total_chips:,} chips"
     return chips if row.usd_per_hour is None else f"{show(row.usd_per_hour, 'USD')} an hour ({chips})"
 
 
@@ -63,20 +63,16 @@ def _shapes(sizing: Sizing, best: Tried) -> Table:
             continue
         marked = len(rows) if answer.best is best else marked
         rows.append([answer.shape, *_cells(answer.best), "meets the limits"])
-        rows += [["  rejected", *_cells(row), row.reason] for row in _rejected(answer)]
+        rows += [["  rejected", *_cells(row), row.reason] for row in answer.rejected]
     header = ["fleet", "servers", "prefill", "chips", "$ an hour", "output tokens/s", "$ per million output", ""]
     return Table("Cheapest of each kind", header, rows, left=(0, 7), marked=marked, wrapped=(7,))
-
-
-def _rejected(answer: Answer) -> list[Tried]:
-    return list(answer.rejected)
 
 
 def _cells(row: Tried) -> list[str]:
     return [
         f"{row.n_servers:,}",
         f"{row.n_prefill:,}" if row.n_prefill else "–",
-        f"{row.n_chips:,}",
+        f"{row.total_chips:,}",
         usd(row.usd_per_hour),
         rate(row.metrics.output_tokens_per_s),
         usd(row.metrics.usd_per_million_output_tokens),
@@ -84,7 +80,7 @@ def _cells(row: Tried) -> list[str]:
 
 
 def _closed(found: Size, best: Tried) -> list[Block]:
-    """What the closed form says, and why it takes fewer."""
+    """What the closed form says, and why it takes fewer or more."""
     formula = found.steady
     if formula is None:
         return []
@@ -96,10 +92,12 @@ def _closed(found: Size, best: Tried) -> list[Block]:
         loads = f"{formula.prefill_load:.0%} on prefill and {loads} on decode"
     ratio = found.requests.busiest_minute_ratio
     bursts = f"; the busiest minute brings {ratio:.2g} times the mean" if ratio else ""
-    same = formula.servers == best.n_servers and (formula.prefill_servers or 0) == best.n_prefill
-    why = (
-        "the same as simulated"
-        if same
-        else f"the others keep queues short: at the fleet that meets the limits the load is {loads}{bursts}"
-    )
+    more = (best.n_servers - formula.servers, best.n_prefill - (formula.prefill_servers or 0))
+    at_best = f"at the fleet that meets the limits the load is {loads}{bursts}"
+    if not any(more):
+        why = "the same as simulated"
+    elif min(more) >= 0:
+        why = f"the others keep queues short: {at_best}"
+    else:
+        why = f"not fewer than meet the limits when simulated: {at_best}, by the same formulas"
     return [Line(f"By the closed form (means, no queues) the rate alone takes {counted}: {why}.")]

@@ -1,6 +1,8 @@
 // Asking the server. One request for the plan is under way at a time: while a slider moves, the newest question waits
 // for the answer before it, so that every answer is drawn; a change of another kind ends what is stale.
 
+import { t } from "./i18n.js";
+
 const KEPT_ANSWERS = 80;
 const answers = new Map();
 let underWay = null; // the request that somebody waits for
@@ -25,7 +27,7 @@ export async function ask(path, { words, config }, { signal, kind = "json" } = {
     answer = config ? await posted(path, words, config, signal) : await fetch(`${path}?${words}`, { signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal("the server does not answer; is `slicewise web` still running?");
+    throw new Refusal(t("no_server"));
   }
   if (!answer.ok) throw await refusal(answer);
   return kind === "blob" ? answer.blob() : answer.json();

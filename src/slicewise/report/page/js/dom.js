@@ -25,9 +25,24 @@ function filled(element, attributes, children) {
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-/** Put new children in the place of the old ones. */
+/** Put new children in the place of the old ones. The focus goes to the child that has the key of the one that had it. */
 export function put(element, ...children) {
+  const again = focusOf(element);
   element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  again?.();
+}
+
+/** What gives the focus back after a redraw; null where the focus is elsewhere. Without its like, the frame gets it. */
+function focusOf(element) {
+  const active = document.activeElement;
+  if (active === element || !element.contains(active)) return null;
+  const keyOf = (each) => each.dataset.key ?? each.dataset.name;
+  const alike = () => all("[data-key], [data-name]", element).filter((each) => keyOf(each) === keyOf(active));
+  const at = keyOf(active) ? alike().indexOf(active) : -1;
+  return () => {
+    const next = at < 0 ? null : (alike()[at] ?? alike()[0]);
+    (next ?? element.closest("[tabindex]"))?.focus({ preventScroll: true });
+  };
 }
 
 /** Set a text only where it differs, so that nothing is laid out again without need. */

@@ -3,7 +3,6 @@
 import { ask } from "./api.js";
 import { announce, h, one, put, s } from "./dom.js";
 import { currentLanguage, t } from "./i18n.js";
-import { memoryBar } from "./memory.js";
 import { asked } from "./state.js";
 
 const PNG_SCALE = 2; // pixels of the file per pixel of the page
@@ -30,6 +29,9 @@ export function startExport(shown) {
     event.stopPropagation();
     set(false);
     button.focus();
+  });
+  menu.addEventListener("focusout", ({ relatedTarget: next }) => {
+    if (next && next !== button && !menu.contains(next)) set(false);
   });
   document.addEventListener("pointerdown", (event) => {
     if (!menu.hidden && !menu.contains(event.target) && event.target !== button) set(false);

@@ -18,8 +18,12 @@ import { View } from "./view.js";
 
 let view;
 
+const SAID_AFTER_MS = 600; // while a slider moves, only where it comes to rest is said
+
 async function answered(data, question) {
+  const hadFocus = one("#answer").contains(document.activeElement);
   one("#error").hidden = true;
+  one("#paste-error").hidden = true;
   one("#plans").classList.remove("stale");
   say(one("#title"), told(data.title ?? ""));
   document.title = `${data.title ?? "slicewise"} – slicewise`;
@@ -28,8 +32,11 @@ async function answered(data, question) {
   if (question.dragging) await painted(); // what stands below the charts comes a frame later
   syncControls(data);
   view.showRest();
+  if (hadFocus && isLost(document.activeElement)) one("#answer").focus({ preventScroll: true });
   if (!question.dragging) followPlan({ doors: data.doors ?? {}, question: question.asked, data });
 }
+
+const isLost = (element) => element === document.body || !element.checkVisibility();
 
 async function refused(error) {
   const box = one("#error");
@@ -46,6 +53,13 @@ async function refused(error) {
 /** For styles, and for who waits for an answer: whether the last question is answered. */
 function settled() {
   document.documentElement.dataset.ready = "true";
+  clearTimeout(settled.timer);
+  settled.timer = setTimeout(sayAnswer, SAID_AFTER_MS);
+}
+
+/** Tell those who listen what the answer is now; a refusal is said by its own box. */
+function sayAnswer() {
+  if (one("#error").hidden) say(one("#said"), one(".answer p", view.element)?.textContent ?? "");
 }
 
 function listen(follow) {
@@ -71,6 +85,10 @@ function listen(follow) {
   one("#language").addEventListener("click", async () => {
     await setLanguage(otherLanguage());
     await spokenAnew();
+  });
+  one(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the part after '#' may hold a pasted config
+    one("#answer").focus();
   });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape" && closeSheet()) event.preventDefault();

@@ -61,7 +61,7 @@ function foot(memory) {
   const what = memory.breaks ? t("breaks", { what: told(memory.breaks) }) : memory.reason;
   const ways = (memory.nearest ?? []).map((way, i) => [
     i ? ", " : ` ${t("nearest")} `,
-    h("button", { type: "button", class: "quiet-button nearest", onclick: () => change(way.words) }, way.text),
+    h("button", { type: "button", class: "quiet-button nearest", "data-key": way.text, onclick: () => change(way.words) }, way.text),
   ]);
   return h("p", {}, h("span", { class: "refused" }, what), ways);
 }

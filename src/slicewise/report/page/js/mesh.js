@@ -3,11 +3,14 @@
 import { h, put } from "./dom.js";
 import { t } from "./i18n.js";
 
-/** A picture that the server drew, read as an image and nothing else: no scripts, no links, no styles. */
-function drawing(text) {
+/** A picture that the server drew, read as an image and nothing else: no scripts, no listeners, no links, no styles. */
+export function drawing(text) {
   const read = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (read.nodeName !== "svg") return null;
   for (const element of read.querySelectorAll("script, foreignObject, a, style, image")) element.remove();
+  for (const element of [read, ...read.querySelectorAll("*")]) {
+    for (const { name } of [...element.attributes]) if (/^on|href$/i.test(name)) element.removeAttribute(name);
+  }
   read.removeAttribute("style");
   read.setAttribute("class", "mesh");
   return document.importNode(read, true);

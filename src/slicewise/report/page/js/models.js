@@ -14,8 +14,6 @@ async function models() {
   return catalog;
 }
 
-const about = (model) => model.text ?? model.params_text ?? model.n_params_text ?? "";
-
 /** Models whose name or alias holds every word that was typed; those that begin with it come first. */
 function matching(found, typed) {
   const parts = typed.toLowerCase().split(/[\s/]+/).filter(Boolean);
@@ -49,8 +47,10 @@ export function modelField() {
 
 function sync(input) {
   if (document.activeElement === input) return;
-  input.value = pastedConfig() ? t("pasted") : (word("model") ?? "");
+  input.value = current();
 }
+
+const current = () => (pastedConfig() ? t("pasted") : (word("model") ?? ""));
 
 function listen(input, options) {
   let found = [];
@@ -78,7 +78,7 @@ function listen(input, options) {
     put(
       options,
       found.map((model, i) =>
-        h("li", { id: `found-${i}`, role: "option", "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); choose(model.model); } }, model.model, h("span", { class: "about" }, about(model))),
+        h("li", { id: `found-${i}`, role: "option", "aria-selected": "false", onmousedown: (event) => { event.preventDefault(); choose(model.model); } }, model.model),
       ),
     );
     options.hidden = !found.length;
@@ -108,6 +108,10 @@ function listen(input, options) {
       event.preventDefault();
       // A name that is not in the catalog is asked for all the same: the server's refusal names the nearest ones.
       const typed = input.value.trim();
+      if (at < 0 && (!typed || typed === current())) {
+        input.value = current();
+        return close();
+      }
       const best = at >= 0 ? found[at] : matching(await models(), typed)[0];
       choose(best?.model ?? typed);
     }

@@ -1,7 +1,7 @@
 // Numbers as the server prints them: figures, the unit in a lighter tone, the exact value on hover.
 // A number with a derivation is a door: a button that opens it.
 
-import { h, say } from "./dom.js";
+import { h } from "./dom.js";
 
 let open = () => {};
 
@@ -38,10 +38,4 @@ function parts(number) {
   const unit = h("span", { class: "unit" }, before ? suffix : `\u00a0${suffix}`);
   const value = h("span", { class: "figure" }, figure);
   return before ? [unit, value] : [value, unit];
-}
-
-/** Text of a number that only changes its words. */
-export function sayNumber(element, number) {
-  say(element, number ? number.text : "–");
-  element.title = number?.exact ?? "";
 }

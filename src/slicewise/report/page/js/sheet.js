@@ -1,11 +1,12 @@
 // The derivation of a number: what it means, the formula, the numbers put in, each of them a door, down to a source.
 
 import { ask } from "./api.js";
-import { h, one, put } from "./dom.js";
+import { all, h, one, put } from "./dom.js";
 import { t } from "./i18n.js";
 
-let shown = null; // the number, its plan, the derivation, the path of names into it, and where the focus was
+let shown = null; // the number, its plan, the derivation, the names on the way into it, and where the focus was
 
+const narrow = matchMedia("(max-width: 60rem)");
 const sheet = () => one("#sheet");
 
 /** Open the derivation of a number; the focus goes there, and comes back when it closes. */
@@ -14,10 +15,22 @@ export async function openSheet(number, plan, from) {
   shown = { number, plan, from: before?.from ?? from, tree: null, path: [] };
   if (from && !sheet().contains(from)) shown.from = from;
   sheet().hidden = false;
-  put(sheet(), head([]), h("h2", { id: "sheet-name" }, number.name), valueOf(number), h("p", { class: "exactly" }, t("asking")));
+  contain();
+  put(sheet(), head([]), named(number.name), valueOf(number), h("p", { class: "exactly" }, t("asking")));
   sheet().focus();
   await derive();
 }
+
+const named = (name) => h("h2", { id: "sheet-name" }, name);
+
+/** Where it covers the page, nothing below it is reached; beside the page, both are. */
+function contain() {
+  const isModal = narrow.matches && !sheet().hidden;
+  for (const element of all(".skip, .top, .page")) element.inert = isModal;
+  sheet().setAttribute("aria-modal", String(isModal));
+}
+
+narrow.addEventListener("change", contain);
 
 async function derive() {
   const { number, plan } = shown;
@@ -33,21 +46,22 @@ async function derive() {
     shown.tree = tree;
     draw();
   } catch (refusal) {
-    if (shown === asked) put(sheet(), head([]), h("h2", { id: "sheet-name" }, number.name), valueOf(number), h("p", { class: "error" }, refusal.message));
+    if (shown === asked) put(sheet(), head([]), named(number.name), h("p", { class: "error" }, refusal.message));
   }
 }
 
-/** The plan has changed below an open derivation: derive its number anew. */
+/** The plan has changed below an open derivation: derive its number anew. A plan that is kept does not change. */
 export function followPlan(plan) {
-  if (!shown || sheet().hidden) return;
-  if (!plan.doors[shown.number.door]) return;
+  if (!shown || sheet().hidden || shown.plan.isKept) return;
   shown = { ...shown, plan };
-  derive();
+  if (plan.doors[shown.number.door]) derive();
+  else put(sheet(), head([]), named(shown.number.name), h("p", {}, t("gone")));
 }
 
 export function closeSheet() {
   if (sheet().hidden) return false;
   sheet().hidden = true;
+  contain();
   const { from, number } = shown;
   shown = null;
   const target = from?.isConnected ? from : one(`main [data-name="${number.name}"]`);
@@ -67,8 +81,16 @@ function find(node, name) {
 
 const isDerived = (node) => Boolean(node.formula || node.parts?.length || node.origin || node.source);
 
+/** The nodes on the way, looked up in the derivation as it is now, as far as it has them. */
+function trailOf({ tree, path }) {
+  const nodes = path.map((name) => find(tree, name));
+  const end = nodes.indexOf(null);
+  return [tree, ...(end < 0 ? nodes : nodes.slice(0, end))];
+}
+
 function draw() {
-  const trail = [shown.tree, ...shown.path];
+  const trail = trailOf(shown);
+  shown.path = trail.slice(1).map(({ name }) => name);
   const node = trail.at(-1);
   const parts = node.parts ?? [];
   put(
@@ -88,14 +110,14 @@ function draw() {
 
 function head(trail) {
   const path = trail.slice(0, -1).map((node, i) => [
-    h("button", { type: "button", onclick: () => back(i) }, node.name),
+    h("button", { type: "button", "data-key": `path ${i}`, onclick: () => back(i) }, node.name),
     h("span", { "aria-hidden": "true" }, "›"),
   ]);
   return h(
     "div",
     { class: "sheet-head" },
     h("nav", { class: "sheet-path", "aria-label": t("path") }, path.length ? path : t("derivation")),
-    h("button", { type: "button", class: "sheet-close", "aria-label": t("close"), title: "Esc", onclick: closeSheet }, "×"),
+    h("button", { type: "button", class: "sheet-close", "data-key": "close", "aria-label": t("close"), title: "Esc", onclick: closeSheet }, "×"),
   );
 }
 
@@ -110,7 +132,7 @@ function partOf(part) {
   const whole = isDerived(part) ? part : find(shown.tree, part.name);
   const value = h(
     whole ? "button" : "span",
-    { class: `num ${whole ? "door" : ""} ${inked(part.resource)}`, type: whole ? "button" : null, title: part.exact ?? null, onclick: whole ? () => descend(whole) : null },
+    { class: `num ${whole ? "door" : ""} ${inked(part.resource)}`, type: whole ? "button" : null, "data-key": whole ? part.name : null, title: part.exact ?? null, onclick: whole ? () => descend(whole) : null },
     part.text ?? "",
   );
   return h(
@@ -124,7 +146,7 @@ function partOf(part) {
 }
 
 function descend(node) {
-  shown.path = [...shown.path, node];
+  shown.path = [...shown.path, node.name];
   draw();
   sheet().scrollTop = 0;
   sheet().focus();

@@ -7,7 +7,7 @@ import { t } from "./i18n.js";
 import { askedWith, change, word } from "./state.js";
 
 /** What happens while a slider moves: the page keeps ghosts and measures. */
-export const drag = { started: () => {}, moved: () => {}, ended: () => {} };
+export const drag = { started: () => {}, ended: () => {} };
 
 const MOST_AHEAD = 24;
 const STILL_MS = 700; // after the last key, a drag by keyboard has ended
@@ -18,6 +18,8 @@ export class Slider {
     this.stops = [];
     this.frame = 0;
     this.isHeld = false;
+    this.texts = [];
+    this.latest = null; // what the server said while the hand led
     this.range = h("input", { type: "range", id: `slider-${name}`, min: 0, max: 1, step: 1, value: 0 });
     this.text = h("input", { type: "text", inputmode: "numeric", id: `value-${name}`, "data-t-label": `${name}_exactly`, "aria-label": t(`${name}_exactly`) });
     this.aside = h("span", { class: "aside" });
@@ -36,6 +38,7 @@ export class Slider {
   listen() {
     this.range.addEventListener("input", (event) => this.moved(event));
     this.range.addEventListener("pointerdown", () => this.hold());
+    for (const kind of ["pointerup", "pointercancel"]) this.range.addEventListener(kind, () => this.letGo());
     for (const kind of ["pointerenter", "focus"]) this.range.addEventListener(kind, () => this.lookAhead());
     for (const kind of ["pointerleave", "blur"]) this.range.addEventListener(kind, () => this.leave());
     this.range.addEventListener("change", () => this.release());
@@ -45,7 +48,9 @@ export class Slider {
     });
   }
 
+  /** While the slider is held, its stops stay as they were: the server's list may change below the hand. */
   hold() {
+    clearTimeout(this.still);
     if (this.isHeld) return;
     this.isHeld = true;
     drag.started();
@@ -60,7 +65,6 @@ export class Slider {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      drag.moved(this.eventTime);
       change({ [this.name]: this.stop() }, { dragging: true, eventTime: this.eventTime });
     });
   }
@@ -83,38 +87,46 @@ export class Slider {
   }
 
   release() {
+    cancelAnimationFrame(this.frame); // what is asked now is where it stands
+    this.frame = 0;
+    this.latest = null;
+    this.letGo();
+    change({ [this.name]: this.stop() });
+  }
+
+  /** The hold ends a while after the last move; then the slider shows what the server said last. */
+  letGo() {
     clearTimeout(this.still);
     this.still = setTimeout(() => {
       this.isHeld = false;
+      if (this.latest) this.sync(this.latest.control);
       drag.ended();
     }, STILL_MS);
-    const value = String(this.stop());
-    if (value !== word(this.name) || this.frame) change({ [this.name]: value });
-    else change({});
   }
 
-  /** How far the thumb has come, and its value in words. */
+  /** How far the thumb has come, and its value: as digits in the field, as the server writes it for those who listen. */
   fill() {
     const { valueAsNumber: at, max } = this.range;
     this.range.style.setProperty("--at", `${(100 * at) / Math.max(1, Number(max))}%`); // layout alone
-    const value = String(this.stop() ?? "");
-    if (document.activeElement !== this.text) this.text.value = value;
-    this.range.setAttribute("aria-valuetext", value);
+    if (document.activeElement !== this.text) this.text.value = String(this.stop() ?? "");
+    this.range.setAttribute("aria-valuetext", this.texts[at] ?? "");
   }
 
   /** Take over what the server says of it. */
   sync(control) {
+    if (control?.max) say(this.aside, t("at_most", { max: control.max }));
+    this.latest = { control };
+    if (this.isHeld) return; // the hand leads
     const isShown = Boolean(control?.stops?.length);
     this.element.classList.toggle("is-off", !isShown);
     this.range.disabled = !isShown;
     if (!isShown) return;
     this.stops = control.stops;
+    this.texts = control.texts ?? control.stops.map(String);
     this.element.classList.toggle("is-set", word(this.name) !== null);
-    say(this.aside, control.max ? t("at_most", { max: control.max }) : "");
-    if (this.isHeld && document.activeElement === this.range) return; // the hand leads
+    if (!control.max) say(this.aside, "");
     this.range.max = String(control.stops.length - 1);
     this.range.value = String(control.index ?? 0);
     this.fill();
-    if (document.activeElement !== this.text && control.value !== null) this.text.value = String(control.value);
   }
 }

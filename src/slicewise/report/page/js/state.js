@@ -29,15 +29,18 @@ function cleaned(given) {
 
 export function readAddress() {
   const given = new URLSearchParams(location.search);
-  config = readConfig(location.hash);
+  config = hashed("config");
   words = cleaned(given);
   if (![...words.keys()].length && !config) words = new URLSearchParams(START);
   if (config) words.delete("model");
   extra = new URLSearchParams([...given].filter(([name]) => !WORDS.includes(name)));
+  const keptConfig = hashed("kept");
+  if (keptConfig && extra.has("kept")) extra.set("kept", `${extra.get("kept")}#${JSON.stringify(keptConfig)}`);
 }
 
-function readConfig(hash) {
-  const packed = new URLSearchParams(hash.replace(/^#/, "")).get("config");
+/** A config of the part after '#': the one that was pasted, or that of the kept plan. */
+function hashed(name) {
+  const packed = new URLSearchParams(location.hash.replace(/^#/, "")).get(name);
   if (!packed) return null;
   try {
     return JSON.parse(packed);
@@ -48,10 +51,14 @@ function readConfig(hash) {
 
 /** The address of what is shown. While a slider moves it is not written: browsers limit how often. */
 export function writeAddress({ push = false } = {}) {
-  const query = new URLSearchParams([...words, ...extra]);
+  const [keptWords, ...keptConfig] = (extra.get("kept") ?? "").split("#");
+  const sent = [...extra].map(([name, value]) => [name, name === "kept" ? keptWords : value]);
+  const query = new URLSearchParams([...words, ...sent]);
   const readable = query.toString().replaceAll("%3A", ":");
-  const hash = config ? `#${new URLSearchParams({ config: JSON.stringify(config) })}` : "";
-  const address = `${location.pathname}?${readable}${hash}`;
+  const hash = new URLSearchParams();
+  if (config) hash.set("config", JSON.stringify(config));
+  if (keptConfig.length) hash.set("kept", keptConfig.join("#"));
+  const address = `${location.pathname}?${readable}${hash.size ? `#${hash}` : ""}`;
   if (address === location.pathname + location.search + location.hash) return;
   history[push ? "pushState" : "replaceState"](null, "", address);
 }

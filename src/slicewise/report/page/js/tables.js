@@ -70,7 +70,10 @@ export function drawServers(place, servers, fleet, plan, refusal) {
   );
 }
 
-const take = (words, text) => h("button", { type: "button", class: "quiet-button", onclick: () => change(words) }, text);
+const take = (words, text) => h("button", { type: "button", class: "quiet-button", "data-key": text, onclick: () => change(words) }, text);
+
+/** The name of what was taken: no button any more, but it keeps the focus that the button had. */
+const taken = (text) => h("span", { tabindex: -1, "data-key": text }, text);
 
 export function drawRunnerUp(place, runnerUp, plan) {
   place.hidden = !runnerUp;
@@ -96,7 +99,7 @@ export function drawCandidates(place, data, plan) {
     h(
       "tr",
       { class: item.is_chosen ? "is-chosen" : null },
-      h("th", { scope: "row" }, item.is_chosen ? nameOf(item) : take(item.words, nameOf(item))),
+      h("th", { scope: "row" }, item.is_chosen ? taken(nameOf(item)) : take(item.words, nameOf(item))),
       CANDIDATE_COLUMNS.map((name) => cell(item[name], plan, { isBare: name === "tokens_per_chip" })),
     ),
   );
@@ -140,7 +143,7 @@ export function drawWhatIfs(place, whatIfs, plan) {
         h(
           "li",
           {},
-          h("span", {}, item.words ? take(item.words, told(item.text)) : told(item.text)),
+          h("span", {}, told(item.text)),
           item.reason
             ? h("span", { class: "quiet cut-short", title: item.reason }, item.reason)
             : h("span", { class: "quiet" }, spaced(Object.values(item.numbers ?? {}).filter(Boolean), plan)),

@@ -57,10 +57,10 @@ function show(question) {
   one("#tour").setAttribute("aria-expanded", "true");
   const at = questions.indexOf(question);
   const step = (to, label, text) =>
-    h("button", { type: "button", "aria-label": t(label), disabled: !questions[to], onclick: () => go(questions[to].id) }, text);
+    h("button", { type: "button", "data-key": label, "aria-label": t(label), "aria-disabled": String(!questions[to]), onclick: () => questions[to] && go(questions[to].id) }, text);
   const choice = h(
     "select",
-    { "aria-label": t("tour_question"), onchange: (event) => go(event.target.value) },
+    { "data-key": "tour_question", "aria-label": t("tour_question"), onchange: (event) => go(event.target.value) },
     questions.map((each) => h("option", { value: each.id }, t("tour_number", { number: each.question }))),
   );
   choice.value = question.id;
@@ -91,5 +91,5 @@ function answersTable(answers) {
 /** A quantity has its own words where the question asks about several slices or dtypes. */
 function quantityOf({ quantity, words }) {
   if (!words) return told(quantity);
-  return h("button", { type: "button", class: "quiet-button", title: t("tour_show"), onclick: () => replace(words) }, told(quantity));
+  return h("button", { type: "button", class: "quiet-button", "data-key": quantity, title: t("tour_show"), onclick: () => replace(words) }, told(quantity));
 }

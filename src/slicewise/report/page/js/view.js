@@ -48,14 +48,14 @@ export class View {
   /** The sentence, the memory and the charts of an answer; resolves when they are drawn. */
   async show(data, question) {
     this.data = data;
-    this.plan = { doors: data.doors ?? {}, question, data };
+    this.plan = { doors: data.doors ?? {}, question, data, isKept: this.name === "kept" };
     const why = whyNot(data);
     say(this.label, `${t(this.name)} · ${told(data.title ?? "")}`);
     drawAnswer(this.places.answer, data, this.plan);
     drawMemory(this.places.memory, data.memory, this.plan);
     this.frontier.frame.dataset.reason = data.frontier ? "" : (why.frontier ?? t("no_picture"));
     this.breakdown.frame.dataset.reason = data.breakdown ? "" : (why.breakdown ?? t("no_picture"));
-    say(this.refused, refusedSlices(data.frontier?.refused));
+    say(this.refused, [refusedSlices(data.frontier?.refused), unnamedSlices(data.frontier)].filter(Boolean).join(" "));
     put(this.terms, termsOf(data.breakdown, this.plan));
     await Promise.all([this.frontier.draw(data.frontier?.chart), this.breakdown.draw(data.breakdown?.chart)]);
   }
@@ -106,4 +106,12 @@ function termsOf(breakdown, plan) {
 function refusedSlices(refused) {
   if (!refused?.length) return "";
   return t("refused_slices", { slices: refused.map((item) => item.slice).join(", ") });
+}
+
+/** Curves without room for their name in the picture are named below it. */
+function unnamedSlices(frontier) {
+  const labels = (frontier?.chart?.data.labels ?? []).filter(({ kind }) => kind === "slice");
+  const isNamed = (curve) => labels.some((label) => label.step_s === curve.step_s.at(-1) && label.tokens_per_s_per_chip === curve.tokens_per_s_per_chip.at(-1));
+  const slices = (frontier?.slices ?? []).filter((curve) => !isNamed(curve)).map(({ slice }) => slice);
+  return slices.length ? t("unnamed_slices", { slices: slices.join(", ") }) : "";
 }
