@@ -26,7 +26,7 @@ GIVEN |= {"api_usd_per_million_tokens": 1.0}
 ROUNDING = 1 + 1e-9
 
 
-SHORT = ("free_bytes", "kv_budget_bytes", "hbm_bytes", "full_rounds")
+SHORT = ("unused_bytes_per_chip", "free_bytes", "kv_budget_bytes", "hbm_bytes", "full_rounds")
 """Below zero where the weights, or the reserve, do not fit."""
 
 

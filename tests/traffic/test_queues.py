@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from helpers.traffic import made_requests
 from slicewise.traffic.engine import simulate
 from slicewise.traffic.requests import Requests
-from slicewise.traffic.server import CHUNKED, POLICIES, PREFILL_FIRST, STATIC, Policy, Server
+from slicewise.traffic.server import CHUNKED, POLICIES, PREFILL_FIRST, Policy, Server
 from slicewise.traffic.synthetic import arrivals
 from slicewise.traffic.times import Times
 
@@ -88,7 +88,7 @@ def test_prompts_of_exponential_length_are_an_m_m_1_queue(rho: float) -> None:
     check_queue(found, rho * service_s / (1 - rho), rho)
 
 
-@pytest.mark.parametrize(("kind", "rho"), [(PREFILL_FIRST, 0.5), (PREFILL_FIRST, 0.8), (CHUNKED, 0.8), (STATIC, 0.8)])
+@pytest.mark.parametrize(("kind", "rho"), [(PREFILL_FIRST, 0.5), (PREFILL_FIRST, 0.8), (CHUNKED, 0.5)])
 def test_outputs_of_geometric_length_in_one_slot_are_an_m_m_1_queue(kind: str, rho: float) -> None:
     """The prompt takes as long as a step, so that G tokens take G steps, of which many are one sum."""
     mean_tokens, step_s = 400, 1e-3

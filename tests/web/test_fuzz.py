@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", create_app())
 SETTINGS = hypothesis.settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck), database=None
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(hypothesis.HealthCheck), database=None
 )
 CHECKED = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
