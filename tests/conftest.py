@@ -40,7 +40,7 @@ settings.register_profile(
     "repeatable",
     deadline=None,
     derandomize=True,
-    max_examples=40,
+    max_examples=60,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
