@@ -136,12 +136,9 @@ def _splitting(traces: dict[str, Requests]) -> str:
             by_kind = {answer.shape.split(", ")[1]: answer.best for answer in found.answers}
             together = [_count(by_kind[kind]) for kind in ("prefill-first", "chunked")]
             apart = by_kind["split"]
-            counts = (
-                "none" if apart is None else f"{apart.n_prefill} + {apart.n_servers} (${apart.usd_per_hour:,.0f}/h)"
-            )
             shared = found.best_shared
             pays = "–" if apart is None or shared is None else f"{_saved(apart, shared):+.0%}"
-            rows.append([name, slice_, *together, counts, pays])
+            rows.append([name, slice_, *together, _pair(apart), pays])
     header = ["trace", "server", "prefill first", "chunked", "split: prefill + decode", "split over the better"]
     return _table(header, rows, left=2)
 
@@ -173,10 +170,7 @@ def _prefixes(requests: Requests) -> str:
             ).sizing  # fmt: skip
             assert found is not None
             shared, apart = found.best_shared, found.best_split
-            counts = (
-                "none" if apart is None else f"{apart.n_prefill} + {apart.n_servers} (${apart.usd_per_hour:,.0f}/h)"
-            )
-            rows.append([slice_, name, _count(shared), _hits(shared), counts, _hits(apart)])
+            rows.append([slice_, name, _count(shared), _hits(shared), _pair(apart), _hits(apart)])
     header = [
         "server",
         "prefixes",
