@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +36,10 @@ from slicewise.spec.workload import Workload
 # jax reads these when a test first imports it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
+
+# A shell's background job ignores Ctrl-C, and so would the programs that tests start and stop with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "repeatable",
