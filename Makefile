@@ -32,8 +32,8 @@ slow: $(TEST_TOOLS)  ## the slow tests, and those that compile for TPU slices
 	$(BIN)/pytest -n auto -m "slow or xla"
 
 browser: $(BROWSER_TOOLS)  ## the explorer in chromium; where times are measured, one page at a time
-	$(BIN)/pytest -n 2 -m browser --ignore tests/web/test_browser_quality.py
-	$(BIN)/pytest -m browser tests/web/test_browser_quality.py
+	$(BIN)/pytest -n 2 -m browser --ignore tests/web/test_browser_drag.py
+	$(BIN)/pytest -m browser tests/web/test_browser_drag.py
 
 reference: $(REFERENCE_TOOLS)  ## the JAX programs against transformers, which needs torch
 	$(BIN)/pytest -m reference

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import slicewise
+from slicewise.errors import InputError
 from slicewise.planner.figures import expected_terms, times_of
 from slicewise.planner.question import ask
 
@@ -99,3 +100,63 @@ def test_json_has_plain_numbers():
 def test_stages_are_told_by_the_slowest():
     found = slicewise.step("llama-3-70b", slice="h100:8", tp=4, pp=2, batch=16)
     assert found.figures["step_s"].expected == found.step_expected_s > found.step_overlapped_s
+
+
+ENDS = ("bound", "expected", "low", "high")
+DERIVED = {
+    "compiled": ("llama-3-70b", {"slice": "v5e:4x4", "weights": "int8"}),
+    "fitted": ("llama-3-70b", {"slice": "h100:8"}),
+    "pipeline": ("llama-3-70b", {"slice": "h100:8", "tp": 2, "pp": 4}),
+    "uneven pipeline": ("deepseek-v3", {"slice": "h200:16", "tp": 8, "pp": 2}),
+    "roofline": ("llama-3-8b", {"slice": "v5e:2x2", "view": "roofline"}),
+}
+
+
+@pytest.mark.parametrize("asked", DERIVED)
+def test_every_figure_is_derived(asked: str) -> None:
+    model, words = DERIVED[asked]
+    plan = slicewise.plan(model, **words)
+    option, prefill = plan.recommended, slicewise.prefill(model, **words)
+    assert option is not None
+    told = [(option.step, option.step.figures), (option.step, option.figures), (prefill, prefill.figures)]
+    for result, found in told:
+        for name, each in found.items():
+            for end in ENDS:
+                assert result.explain(f"{name}:{end}").value == pytest.approx(getattr(each, end), rel=1e-12)
+
+
+@pytest.mark.parametrize("elsewhere", [{}, {"prefill_slice": "v5p:2x2x1"}])
+def test_every_figure_of_servers_is_derived(elsewhere: dict[str, str]) -> None:
+    found = slicewise.disaggregate("llama-3-70b", slice="v5e:4x4", weights="int8", **elsewhere)
+    for name, each in found.figures.items():
+        for end in ENDS:
+            assert found.explain(f"{name}:{end}").value == pytest.approx(getattr(each, end), rel=1e-12)
+
+
+def test_an_end_rests_on_the_times_at_that_end() -> None:
+    found = slicewise.step("llama-3-70b", slice="v5e:4x4", weights="int8").explain("tokens_per_s:low")
+    (step,) = (part for part in found.parts if part.name == "step_s")
+    assert [part.name for part in step.parts] == ["step_high_s"]
+    assert step.value == step.parts[0].value
+
+
+def test_the_books_conventions_have_no_range() -> None:
+    with pytest.raises(InputError, match="bounds only"):
+        slicewise.step("llama-3-70b", slice="v5e:4x4", book=True).explain("step_s:low")
+
+
+def test_terms_of_a_step_are_derived_as_they_count() -> None:
+    for slice_ in ("v5e:4x4", "h100:8"):
+        found = slicewise.step("llama-3-70b", slice=slice_, batch=16)
+        terms = {name: found.explain(f"term:{name}").value for name in found.expected_terms}
+        assert terms == pytest.approx(found.expected_terms)
+        rest = found.explain("term:up_to_bound").value
+        assert sum(terms.values()) + rest == pytest.approx(found.step_expected_s)
+
+
+def test_a_pipelines_times_are_derived_stage_by_stage() -> None:
+    """A quantity that rests on both phases takes each of its own slowest stage."""
+    found = slicewise.plan("deepseek-v3", slice="h200:16", tp=8, pp=2).recommended
+    assert found is not None
+    for name in ("ttft_s", "tpot_shared_s", "requests_per_s_shared"):
+        assert found.step.explain(name).value == pytest.approx(getattr(found, name), rel=1e-12)

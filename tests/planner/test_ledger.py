@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import slicewise
+from slicewise.errors import UnknownNameError
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.ledger import ESTIMATE, EXACT, RANGE, LedgerLine, ledger_lines
+from slicewise.planner.ledger import ESTIMATE, EXACT, LEDGER, MOST, RANGE, LedgerLine, ledger_lines, line_of
 from slicewise.planner.reserve import graphs
 from slicewise.units import GIB
 
@@ -146,3 +147,25 @@ def test_what_does_not_fit_says_so() -> None:
     free = by_name(found.lines)["free"]
     assert (free.why, found.fits) == ("DOES NOT FIT", False)
     assert free.n_bytes == found.ledger.free_bytes < 0
+
+
+@given(deployment=..., batch=BATCH)
+def test_every_line_is_derived(deployment: Deployment, batch: int) -> None:
+    lines = ledger_lines(deployment, batch)
+    for line in lines:
+        found = line.explain(deployment, batch)
+        assert found.value == pytest.approx(line.n_bytes, rel=1e-12)
+        assert found.formula or found.origin
+        most = line.explain(deployment, batch, most=True)
+        assert most.value == pytest.approx(line.most_bytes, rel=1e-12)
+        assert line_of(lines, f"{LEDGER}{line.name}") == (line, False)
+        assert line_of(lines, f"{LEDGER}{line.name}{MOST}") == (line, True)
+
+
+def test_a_line_that_is_not_there_is_told_apart() -> None:
+    found = slicewise.memory("llama-3-8b", slice="v5e:2x2")
+    assert found.explain("ledger:logits").value == found.ledger.explain("logit_bytes_per_chip").value
+    assert "v5e" in found.explain("ledger:HBM as sold").origin
+    assert found.explain("ledger:HBM as sold").source
+    with pytest.raises(UnknownNameError, match="logits"):
+        found.explain("ledger:logit")

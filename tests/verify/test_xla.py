@@ -61,7 +61,6 @@ def hbm_bytes(found: Verification) -> float:
         pytest.param("llama-3-70b", {"slice": "v5e:4x4", **INT8, "batch": 32}, id="70b-int8-v5e-16"),
         pytest.param("llama-3-70b", {"slice": "v5e:4x4", **BF16, "batch": 42}, id="70b-bf16-v5e-16"),
         pytest.param("llama-3-70b", {"slice": "v5e:2x2", **INT4, "batch": 43}, id="70b-int4-v5e-4"),
-        pytest.param("llama-3-8b", {"slice": "v5e:4x4", **INT8, "batch": 240}, id="8b-int8-v5e-16"),
         pytest.param(
             "llama-3-405b", {"slice": "v5e:8x8", **INT8, "batch": 56, "context": 28_488}, id="405b-int8-v5e-64"
         ),
@@ -98,10 +97,12 @@ def test_writing_to_the_cache_costs_little_beside_reading_it() -> None:
 
 
 def test_prefill_multiplies_and_gathers_what_the_plan_says() -> None:
-    found = verify("llama-3-70b", slice="v5e:4x4", **INT8, isl=8192, prefill=True)
+    found = verify("llama-3-70b", slice="v5e:4x4", **INT8, isl=2048, prefill=True)
     assert found.fits
     assert row_of(found, "matmuls").ratio == pytest.approx(1, abs=0.02)
-    assert row_of(found, "attention").ratio == pytest.approx(1 + 1 / 8, abs=1e-3)
+    assert row_of(found, "attention").ratio == pytest.approx(
+        1 + 1 / 2, abs=1e-3
+    )  # blocks of 1,024 tokens: the mask's share
     gathers = next(row for row in found.rows if row.part == "collectives" and row.plan)
     assert gathers.name == "a layer: 2 × AllReduce bf16 over y × z"
     assert gathers.ratio == pytest.approx(1, abs=5e-4)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 import slicewise
 from slicewise.book.questions import rows
 from slicewise.book.run import question_ids, run
 from slicewise.report.explorer.explore import explore
+from slicewise.web.app import create_app
 from slicewise.web.tour import tour
 
 
@@ -83,3 +85,14 @@ def test_what_the_page_cannot_ask_has_no_words(row: Any) -> None:
         if (each["id"], answer["quantity"]) == (row.question, row.quantity)
     )
     assert found["words"] is None
+
+
+def test_our_numbers_are_doors() -> None:
+    """Behind each lies its derivation, asked for as the page asks."""
+    with TestClient(create_app()) as client:
+        for asked in tour():
+            ours = asked["answers"][0]["ours"]
+            words = {**asked["doors"][ours["door"]], "name": ours["name"]}
+            found = client.get("/api/explain", params=words)
+            assert found.status_code == 200, found.text
+            assert found.json()["value"] == pytest.approx(ours["value"], rel=1e-9)

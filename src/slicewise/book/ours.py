@@ -81,18 +81,18 @@ def compute(row: Row, planner: Planner) -> tuple[float, str]:
 
 def _product(row: Row, result: Any) -> tuple[float, str]:
     """A row's value, times and over further quantities of the same result."""
-    given = _given(row, result)
-    ours, text = _read(result, row.value, given)
+    given = given_of(row, result)
+    ours, text = read(result, row.value, given)
     for name in row.times:
-        factor, words = _read(result, name, given)
+        factor, words = read(result, name, given)
         ours, text = ours * factor, f"{text} × {words}"
     for name in row.over:
-        divisor, words = _read(result, name, given)
+        divisor, words = read(result, name, given)
         ours, text = ours / divisor, f"{text} / {words}"
     return float(ours), text
 
 
-def _given(row: Row, result: Any) -> dict[str, Any]:
+def given_of(row: Row, result: Any) -> dict[str, Any]:
     """Quantities set outright, those taken from another quantity, and what is searched to meet a step time."""
     given = dict(row.given)
     for name, value in row.given.items():
@@ -114,16 +114,13 @@ def _searched(row: Row, result: Any, given: dict[str, Any]) -> float:
     return float(most if found is None else found)
 
 
-def _read(result: Any, path: str, given: Mapping[str, Any]) -> tuple[float, str]:
+def read(result: Any, path: str, given: Mapping[str, Any]) -> tuple[float, str]:
     """A number of a result and the name of it, with the function behind it in parentheses."""
     if path in READINGS:
         reading = READINGS[path]
         return reading(result), f"{path} ({reading.__module__}.{path})"
-    owner = result
-    *parents, name = path.split(".")
-    for parent in parents:
-        owner = owner[int(parent)] if parent.isdigit() else getattr(owner, parent)
-    deployment = _deployment(owner)
+    owner, name = owner_of(result, path)
+    deployment = deployment_of(owner)
     value = None if given else getattr(owner, name, None)
     if value is None and deployment is not None:
         batch = {"batch": owner.batch} if hasattr(owner, "batch") else {}
@@ -135,17 +132,26 @@ def _read(result: Any, path: str, given: Mapping[str, Any]) -> tuple[float, str]
     return value, f"{path} ({by})" if by else path
 
 
-def _deployment(owner: Any) -> Deployment | None:
+def owner_of(result: Any, path: str) -> tuple[Any, str]:
+    """The part of a result that holds a number, and the number's name there."""
+    owner = result
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = owner[int(parent)] if parent.isdigit() else getattr(owner, parent)
+    return owner, name
+
+
+def deployment_of(owner: Any) -> Deployment | None:
     """The deployment of a result or of its part that has one; None where there is none."""
     for holder in _HOLDERS:
         held = getattr(owner, holder, None)
         if held is not None:
-            return held if isinstance(held, Deployment) else _deployment(held)
+            return held if isinstance(held, Deployment) else deployment_of(held)
     return None
 
 
 def _known_deployment(owner: Any) -> Deployment:
-    found = _deployment(owner)
+    found = deployment_of(owner)
     if found is None:
         message = f"questions.toml: {type(owner).__name__} has no deployment to set a quantity of"
         raise CatalogError(message)

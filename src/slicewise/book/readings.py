@@ -35,3 +35,9 @@ READINGS: dict[str, Callable[[Any], float]] = {
     function.__name__: function for function in (chips_needed, smallest_slice_chips, gain_at_twice_the_step)
 }
 """The readings by name."""
+
+RESTS_ON = {
+    "chips_needed": ("total_bytes", "hbm_bytes_per_chip"),
+    "smallest_slice_chips": ("total_bytes", "hbm_bytes"),
+}
+"""What a reading is made of, where its result derives that."""

@@ -81,14 +81,15 @@ def question_ids() -> tuple[str, ...]:
 def _chosen(question: str | None) -> tuple[Row, ...]:
     if question is None:
         return rows()
-    wanted = _tidy(question)
-    found = tuple(row for row in rows() if _tidy(row.question) == wanted)
+    wanted = tidy(question)
+    found = tuple(row for row in rows() if tidy(row.question) == wanted)
     if not found:
         raise InputError(f"unknown question '{question}'; there are {', '.join(ids())}")
     return found
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
+    """An id as it is compared: `Exercise-3` is `exercise 3`."""
     return " ".join(text.lower().replace("-", " ").replace("_", " ").split())
 
 

@@ -29,6 +29,21 @@ def activation_bytes_per_sequence_neglected() -> float:
     return 0.0
 
 
+def logit_bytes_per_chip(batch: Real, vocab_size: Real, n_chips: Real) -> Real:
+    """Logits of the batch on a chip, in float32: 4 B V over the chips. [B]"""
+    return LOGIT_BYTES * batch * vocab_size / n_chips
+
+
+def logit_bytes_per_chip_neglected() -> float:
+    """Logits, which the book calls negligible at decode. [B]"""
+    return 0.0
+
+
+def mlp_activation_bytes_per_chip(activation_bytes_per_chip: Real, logit_bytes_per_chip: Real) -> Real:
+    """Peak decode activations of a chip beside the logits: gate and up. [B]"""
+    return activation_bytes_per_chip - logit_bytes_per_chip
+
+
 def activation_bytes(batch: Real, activation_bytes_per_sequence: Real) -> Real:
     """Peak decode activations of the batch. [B]"""
     return batch * activation_bytes_per_sequence
@@ -56,6 +71,11 @@ def free_bytes(hbm_bytes: Real, total_bytes: Real) -> Real:
     return hbm_bytes - total_bytes
 
 
+def fraction_bytes_per_chip(hbm_bytes_per_chip: Real, memory_fraction: Real) -> Real:
+    """Bytes of a chip within the memory fraction, before what an engine keeps. [B]"""
+    return hbm_bytes_per_chip * memory_fraction
+
+
 def total_bytes_per_chip(total_bytes: Real, n_chips: Real) -> Real:
     """Bytes that the fullest chip must hold. [B]"""
     return total_bytes / n_chips
@@ -79,6 +99,11 @@ def granted_bytes_per_chip(hbm_bytes: Real, n_chips: Real) -> Real:
 def unused_bytes_per_chip(free_bytes: Real, n_chips: Real) -> Real:
     """Bytes of the fullest chip granted and not used; below zero where it does not fit. [B]"""
     return free_bytes / n_chips
+
+
+def excess_bytes_per_chip(unused_bytes_per_chip: Real) -> Real:
+    """Bytes that the fullest chip must hold beyond what is granted. [B]"""
+    return np.maximum(-unused_bytes_per_chip, 0.0)
 
 
 def kv_budget_bytes(hbm_bytes: Real, weight_bytes: Real) -> Real:

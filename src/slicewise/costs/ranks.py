@@ -20,6 +20,11 @@ def weight_bytes_per_chip(held_weights: tuple[HeldTensor, ...], table_bytes: Rea
     return sum(weight.n_bytes for weight in held_weights) + table_bytes
 
 
+def matrix_bytes_per_chip(weight_bytes_per_chip: Real, table_bytes: Real) -> Real:
+    """Weights of the fullest chip without the engine's rotary table. [B]"""
+    return weight_bytes_per_chip - table_bytes
+
+
 def weight_bytes(weight_bytes_per_chip: Real, n_chips: Real) -> Real:
     """Bytes of weights on the fullest chip, times the chips. [B]"""
     return weight_bytes_per_chip * n_chips

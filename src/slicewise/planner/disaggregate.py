@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +15,7 @@ from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
-from slicewise.planner.figures import Figures, as_dict, figures, shows_expected, times_of
+from slicewise.planner.figures import Figures, as_dict, end_of, explain_with, figures, shows_expected, times_of
 from slicewise.planner.knee import largest_batch
 from slicewise.planner.prefill import Prefill, prefill_of, utilisation
 from slicewise.planner.question import Flags, ask, chosen_by
@@ -35,6 +35,14 @@ _DECODE = ("sequences_finished_per_step", "tokens_evicted_per_step", "decode_req
 _HANDOFF = ("handoff_bytes_per_s", "handoff_s", "ttft_split_s")
 _RATIO = ("prefill_servers_per_decode_server", "prefill_requests_per_s", "prefill_servers")
 """What rests on prefill elsewhere, seen from the decode slice."""
+
+_RATIO_ENDS = {
+    "bound": ("bound", "bound"),
+    "expected": ("expected", "expected"),
+    "low": ("high", "low"),
+    "high": ("low", "high"),
+}
+"""The step and the prefill at which the ratio's figures stand."""
 
 _SERVERS = ("prefill_servers", "decode_servers")
 
@@ -101,6 +109,11 @@ class Disaggregation:
         if not self.fits and getattr(self, wanted, 0) is None:
             raise InputError(f"{wanted} has no value for what does not fit, or misses the limits: {self.reason}")
         prompt, decode = self.prefill.deployment, self.decode.deployment
+        asked, end = end_of(wanted)
+        if end and asked == "prefill_servers_per_decode_server":
+            return self._explain_ratio(end)
+        if end:
+            return (self.prefill if asked.startswith("prefill_") else self.decode).explain(wanted)
         if self.prefill_slice == self.slice:
             return self.decode.explain(wanted)
         if wanted in (*_HANDOFF, "handoff_send_bytes_per_s"):
@@ -111,6 +124,16 @@ class Disaggregation:
         # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
         words = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
         return decode.explain(wanted, words, batch=self.batch, prefill_s=self.prefill_s)
+
+    def _explain_ratio(self, end: str) -> Derivation:
+        """One of the ratio's figures, each phase at its own end."""
+        of_step, of_prefill = _RATIO_ENDS[end]
+        times = {
+            "step_s": self.decode.explain(f"step_s:{of_step}"),
+            "prefill_s": self.prefill.explain(f"prefill_s:{of_prefill}"),
+        }
+        name = "prefill_servers_per_decode_server"
+        return replace(explain_with(self.decode.deployment, name, self.batch, times), name=f"{name}:{end}")
 
 
 def disaggregate(
@@ -214,7 +237,6 @@ def _figures(step: Step, prefill: Prefill) -> dict[str, Figures] | None:
     if not shows_expected(decode):
         return None
     steps, prefills = times_of(decode, step.batch), times_of(prompt, 1)
-    pairs = {end: (end, end) for end in ("bound", "expected")} | {"low": ("high", "low"), "high": ("low", "high")}
     ratio = {
         end: float(
             decode.value(
@@ -224,7 +246,7 @@ def _figures(step: Step, prefill: Prefill) -> dict[str, Figures] | None:
                 prefill_s=prefills[of_prefill]["prefill_s"],
             )
         )
-        for end, (of_step, of_prefill) in pairs.items()
+        for end, (of_step, of_prefill) in _RATIO_ENDS.items()
     }
     return {
         **figures(decode, ["step_s", "decode_requests_per_s"], step.batch),

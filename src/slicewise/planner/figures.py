@@ -6,13 +6,21 @@ Every rate and price follows from the times by the same formulas, so that each i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from slicewise.derive import Derivation
+from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.deployment import Deployment
+from slicewise.units import show
 
 FLOORS = ("step_overlapped_s", "prefill_bound_s")
 """Bounds that an expected time is held to: no parts of it."""
-_ENDS = ("bound", "expected", "low", "high")
+UP_TO_BOUND = "up_to_bound"
+"""What an expected step is lifted by where its terms add up to less than the bound."""
+TERM = "term:"
+"""How a term of the expected step is called by `--explain`, as it counts there."""
+_RANGE = ("low", "high")
+_ENDS = ("bound", "expected", *_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +84,107 @@ def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]
     }
 
 
+def end_of(name: str) -> tuple[str, str | None]:
+    """A quantity and the figure of it that is meant: `tokens_per_s:low` is the lower end of its range.
+
+    >>> end_of("tokens_per_s:low"), end_of("tokens_per_s")
+    (('tokens_per_s', 'low'), ('tokens_per_s', None))
+    """
+    quantity, _, end = name.rpartition(":")
+    return (quantity, end) if quantity and end in _ENDS else (name, None)
+
+
+def explain_end(deployment: Deployment, quantity: str, end: str, batch: float = 1) -> Derivation:
+    """The derivation of one of the three figures of a quantity.
+
+    Raises:
+        InputError: the book's conventions, which have bounds only.
+        UnknownNameError: no such quantity.
+    """
+    if not shows_expected(deployment):
+        raise InputError("the book's conventions have bounds only; without --book every time is also expected")
+    own = dict(zip(("step_s", "prefill_s"), names_of(deployment)[end], strict=True))
+    if quantity in own:
+        return replace(deployment.explain(own[quantity], batch=batch), name=f"{quantity}:{end}")
+    taken = end if end in ("bound", "expected") else _taken(deployment, quantity, end, batch)
+    step, prefill = names_of(deployment)[taken]
+    times = {"step_s": deployment.explain(step, batch=batch), "prefill_s": deployment.explain(prefill, batch=batch)}
+    return replace(explain_with(deployment, quantity, batch, times), name=f"{quantity}:{end}")
+
+
+def _taken(deployment: Deployment, quantity: str, end: str, batch: float) -> str:
+    """The end of the times that gives an end of what follows from them: the longest step gives the fewest tokens."""
+    found = {at: float(deployment.value(quantity, batch=batch, **times_of(deployment, batch)[at])) for at in _RANGE}
+    return (min if end == "low" else max)(found, key=lambda at: found[at])
+
+
+def explain_with(deployment: Deployment, quantity: str, batch: float, times: Mapping[str, Derivation]) -> Derivation:
+    """The derivation of a quantity where times are given that are derived elsewhere: they take the place of its own.
+
+    Args:
+        deployment: what it is a quantity of.
+        quantity: its name.
+        batch: sequences in a step.
+        times: derivations by the name of the time that they stand for.
+    """
+    origins = {name: (f"as {time.name} gives it", "") for name, time in times.items()}
+    given = {name: time.value for name, time in times.items()}
+    return deployment.explain(quantity, origins, batch=batch, **given).resting_on(times)
+
+
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
     """What an expected time is made of, by name. [s]"""
+    terms, ratio = _terms_of(deployment, of)
+    scale = 1.0 if ratio is None else float(deployment.value(ratio))
+    return {name: float(value * scale) for name, value in deployment.evaluate(terms, batch=batch).items()}
+
+
+def _terms_of(deployment: Deployment, of: str) -> tuple[list[str], str | None]:
+    """The terms of an expected time, and what was measured of its like, by which all of them are multiplied."""
     names = deployment.graph.formulas[of].parameters
     terms = [name for name in names if name.endswith("_s") and name not in FLOORS]
-    ratio = next((deployment.value(name) for name in names if name.endswith("_ratio")), 1.0)
-    return {name: float(value * ratio) for name, value in deployment.evaluate(terms, batch=batch).items()}
+    return terms, next((name for name in names if name.endswith("_ratio")), None)
+
+
+def explain_term(deployment: Deployment, term: str, batch: float) -> Derivation:
+    """The derivation of a term of the expected step as it counts there.
+
+    Raises:
+        UnknownNameError: the step has no such term.
+    """
+    if term == UP_TO_BOUND:
+        return explain_up_to_bound(deployment, batch)
+    terms, ratio = _terms_of(deployment, "step_expected_s")
+    if term not in terms:
+        raise UnknownNameError("term", term, [*terms, UP_TO_BOUND])
+    whole = deployment.explain(term, batch=batch)
+    if ratio is None:
+        return whole
+    scale = deployment.explain(ratio)
+    return Derivation(
+        name=f"{TERM}{term}",
+        value=whole.value * scale.value,
+        unit="s",
+        meaning=f"{whole.meaning}, times what was measured of its like",
+        formula=f"{term} × {ratio}",
+        numbers=f"{show(whole.value, 's')} × {show(scale.value)}",
+        parts=(whole, scale),
+    )
+
+
+def explain_up_to_bound(deployment: Deployment, batch: float) -> Derivation:
+    """The derivation of what lifts an expected step up to its bound, where its terms add up to less. [s]"""
+    terms = expected_terms(deployment, batch)
+    whole = deployment.explain("step_expected_s", batch=batch)
+    return Derivation(
+        name=f"{TERM}{UP_TO_BOUND}",
+        value=max(whole.value - sum(terms.values()), 0.0),
+        unit="s",
+        meaning="What lifts the terms of an expected step up to the bound, which no step betters",
+        formula=f"step_expected_s - ({' + '.join(terms)})",
+        numbers=f"{show(whole.value, 's')} - {show(sum(terms.values()), 's')}",
+        parts=(whole,),
+    )
 
 
 def as_dict(found: Mapping[str, Figures]) -> dict[str, dict[str, float]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from slicewise.costs.memory import LOGIT_BYTES
+from slicewise.derive import Derivation
+from slicewise.errors import UnknownNameError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.engine_record import BATCHED_TOKENS
 from slicewise.planner.engines import TPU_INFERENCE
@@ -14,6 +16,19 @@ from slicewise.planner.reserve import buffers, graphs, reserve
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT
 
 EXACT, ESTIMATE, RANGE = "exact", "estimate", "range"
+LEDGER, MOST = "ledger:", ":most"
+"""How a line without a formula is called by `--explain`, and the upper end of its range."""
+_FORMULAS = {
+    "usable": "hbm_bytes_per_chip",
+    "granted": "fraction_bytes_per_chip",
+    "weights": "weight_bytes_per_chip",
+    "KV cache": "held_kv_bytes_per_chip",
+    "logits": "logit_bytes_per_chip",
+    "decode activations": "mlp_activation_bytes_per_chip",
+    "free": "unused_bytes_per_chip",
+}
+"""Lines that a formula computes."""
+_MEANT = {EXACT: "exact", ESTIMATE: "an estimate", RANGE: "the least of a range"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +42,8 @@ class LedgerLine:
         certainty: exact, estimate or range.
         counted: whether it is part of what must fit; the rest explains what an engine keeps.
         why: how it comes about, or why it is a range.
+        quantity: the formula behind it, as `--explain` calls it; None where there is none.
+        source: the document of a fact; "" where it is none, or of no document.
     """
 
     name: str
@@ -35,10 +52,25 @@ class LedgerLine:
     certainty: str
     counted: bool
     why: str
+    quantity: str | None = None
+    source: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        return record(self)
+        return record(self, without=("source",))
+
+    def explain(self, deployment: Deployment, batch: int, *, most: bool = False) -> Derivation:
+        """How the line comes about: the formula, or what is known where there is none."""
+        if self.quantity is not None:
+            return deployment.explain(self.quantity, batch=batch)
+        return Derivation(
+            name=f"{LEDGER}{self.name}{MOST if most else ''}",
+            value=self.most_bytes if most else self.n_bytes,
+            unit="B",
+            meaning=f"{self.name}: {'the most of a range' if most else _MEANT[self.certainty]}",
+            origin=self.why,
+            source=self.source,
+        )
 
 
 def ledger_lines(deployment: Deployment, batch: int, batched_tokens: int | None = None) -> tuple[LedgerLine, ...]:
@@ -49,41 +81,35 @@ def ledger_lines(deployment: Deployment, batch: int, batched_tokens: int | None 
         batch: sequences that are held.
         batched_tokens: most tokens of one forward pass; an engine's default where it is not given.
     """
-    chip, counted, n_chips = deployment.slice.chip, deployment.conventions, deployment.slice.n_chips
-    values = {
-        name: float(value) / n_chips
-        for name, value in deployment.evaluate(
-            ["weight_bytes", "kv_bytes", "activation_bytes", "hbm_bytes", "free_bytes"], batch=batch
-        ).items()
-    }
-    table = float(deployment.inputs.get("table_bytes", 0.0))
-    share, usable = counted.memory_fraction, deployment.hbm_bytes_per_chip
-    logits = _logits(deployment, batch) if values["activation_bytes"] else 0.0
+    chip, share = deployment.slice.chip, deployment.conventions.memory_fraction
+    found = deployment.evaluate(_FORMULAS.values(), batch=batch)
+    values = {name: float(value) for name, value in found.items()}
+    sold = chip.provenance.get("hbm_bytes")
     lines = [
-        _exact("HBM as sold", chip.hbm_bytes, f"{chip.title}", counted=False),
-        _exact("usable", usable, _usable(deployment), counted=False),
-        _exact("granted", usable * share, f"memory fraction {share:g}; the rest is in reserve", counted=False),
-        _weights(deployment, values["weight_bytes"] - table),
-        *([_exact("rotary table", table, "a row a position of the stated limit, on every chip")] if table else []),
-        _exact("KV cache", values["kv_bytes"], _cache(deployment, batch)),
-        _line("logits", logits, logits, ESTIMATE, "float32, one row a sequence, cut over the chips", counted=True),
-        _line(
-            "decode activations",
-            *(values["activation_bytes"] - logits,) * 2,
-            ESTIMATE,
-            "gate and up of the batch, cut over the chips",
-            counted=True,
-        ),
+        _fact("HBM as sold", chip.hbm_bytes, chip.title, sold.document if sold else ""),
+        _of(values, "usable", EXACT, _usable(deployment), counted=False),
+        _of(values, "granted", EXACT, f"memory fraction {share:g}; the rest is in reserve", counted=False),
+        *_weights(deployment, values),
+        _of(values, "KV cache", EXACT, _cache(deployment, batch)),
+        _of(values, "logits", ESTIMATE, "float32, one row a sequence, cut over the chips"),
+        _of(values, "decode activations", ESTIMATE, "gate and up of the batch, cut over the chips"),
     ]
     kept = _kept_lines(deployment)
-    is_ranged = any(line.certainty == RANGE for line in kept)
-    free = _free(values, is_ranged=is_ranged)
+    free = _free(values, is_ranged=any(line.certainty == RANGE for line in kept))
     return (*lines, *kept, free, *_parts(deployment, batched_tokens, is_counted=bool(kept)))
 
 
-def _logits(deployment: Deployment, batch: int) -> float:
-    """Bytes of the batch's logits on one chip. [B]"""
-    return LOGIT_BYTES * batch * deployment.model.vocab_size / deployment.slice.n_chips
+def line_of(lines: tuple[LedgerLine, ...], name: str) -> tuple[LedgerLine, bool]:
+    """The line that a name of `--explain` asks for, and whether the most of its range is meant.
+
+    Raises:
+        UnknownNameError: there is no such line.
+    """
+    called = name.removeprefix(LEDGER)
+    for line in lines:
+        if called in (line.name, f"{line.name}{MOST}"):
+            return line, called != line.name
+    raise UnknownNameError("ledger line", called, [line.name for line in lines])
 
 
 def _usable(deployment: Deployment) -> str:
@@ -99,7 +125,8 @@ def _kept_lines(deployment: Deployment) -> list[LedgerLine]:
         return []
     kept = reserve(engine, deployment.model, deployment.ranks) if engine else None
     if kept is None or bytes_ != kept.typical_bytes:
-        return [_exact("the engine keeps", bytes_, "as given by --reserve")]
+        given = _line("the engine keeps", bytes_, bytes_, EXACT, "as given by --reserve", counted=True)
+        return [replace(given, quantity="reserve_bytes_per_chip")]
     why = f"{kept.why}; the middle is counted"
     return [_line("the engine keeps", kept.low_bytes, kept.high_bytes, RANGE, why, counted=True)]
 
@@ -120,30 +147,42 @@ def _parts(deployment: Deployment, batched_tokens: int | None, *, is_counted: bo
     return found
 
 
-def _free(values: dict[str, float], *, is_ranged: bool) -> LedgerLine:
-    free_bytes = values["free_bytes"]
-    why = "for more sequences" if free_bytes >= 0 else "DOES NOT FIT"
-    certainty = ESTIMATE if is_ranged else EXACT
-    return LedgerLine(
-        name="free", n_bytes=free_bytes, most_bytes=free_bytes, certainty=certainty, counted=False, why=why
-    )
+def _free(values: Mapping[str, float], *, is_ranged: bool) -> LedgerLine:
+    why = "for more sequences" if values[_FORMULAS["free"]] >= 0 else "DOES NOT FIT"
+    return _of(values, "free", ESTIMATE if is_ranged else EXACT, why, counted=False)
 
 
-def _exact(name: str, n_bytes: float, why: str, *, counted: bool = True) -> LedgerLine:
-    return _line(name, n_bytes, n_bytes, EXACT, why, counted=counted)
+def _fact(name: str, n_bytes: float, why: str, source: str) -> LedgerLine:
+    return replace(_line(name, n_bytes, n_bytes, EXACT, why), source=source)
+
+
+def _of(values: Mapping[str, float], name: str, certainty: str, why: str, *, counted: bool = True) -> LedgerLine:
+    """A line that a formula computes."""
+    n_bytes = values[_FORMULAS[name]]
+    return replace(_line(name, n_bytes, n_bytes, certainty, why, counted=counted), quantity=_FORMULAS[name])
 
 
 def _line(name: str, low: float, high: float, certainty: str, why: str, *, counted: bool = False) -> LedgerLine:
     return LedgerLine(name=name, n_bytes=low, most_bytes=high, certainty=certainty, counted=counted, why=why)
 
 
-def _weights(deployment: Deployment, n_bytes: float) -> LedgerLine:
+def _weights(deployment: Deployment, values: Mapping[str, float]) -> list[LedgerLine]:
     """The weights: exact as stored or in 16 bits and more; a quantised checkpoint keeps some wider, and scales."""
     dtype = deployment.precision.weights
     if deployment.precision.as_stored or BYTES_PER_ELEMENT[dtype] >= ACTIVATION_BYTES_PER_ELEMENT:
-        return _exact("weights", n_bytes, f"{dtype}{_stored(deployment)}")
-    why = f"{dtype} throughout; checkpoints keep embeddings and head wider, and add scales"
-    return _line("weights", n_bytes, n_bytes, ESTIMATE, why, counted=True)
+        line = _of(values, "weights", EXACT, f"{dtype}{_stored(deployment)}")
+    else:
+        why = f"{dtype} throughout; checkpoints keep embeddings and head wider, and add scales"
+        line = _of(values, "weights", ESTIMATE, why)
+    table = float(deployment.inputs.get("table_bytes", 0.0))
+    if not table:
+        return [line]
+    why = "a row a position of the stated limit, on every chip"
+    without = float(deployment.value("matrix_bytes_per_chip"))
+    return [
+        replace(line, n_bytes=without, most_bytes=without, quantity="matrix_bytes_per_chip"),
+        replace(_line("rotary table", table, table, EXACT, why, counted=True), quantity="table_bytes"),
+    ]
 
 
 def _stored(deployment: Deployment) -> str:

@@ -116,10 +116,26 @@ class Plan:
             raise InputError("nothing fits, so there is no plan to explain; see the reasons, or relax a limit")
         if name == "least_param_load_s":
             return replace(self.least_param_load.explain("param_load_s", batch=1), name=name)
+        if name == "batch":
+            return self._explain_batch(self.recommended)
         name = _FLEET_NAMES.get(name, name)
         if getattr(self.recommended, name, 0) is None:
             raise InputError(f"{name} is not known: a price is missing, or --context prices decode alone")
         return self.recommended.step.explain(name or headline(self.recommended, self.question.objective))
+
+    def _explain_batch(self, chosen: Option) -> Derivation:
+        """Why so many sequences: what the plan is chosen by, and what memory allows."""
+        by = headline(chosen, self.question.objective)
+        is_asked = self.question.batch is not None
+        return Derivation(
+            name="batch",
+            value=chosen.step.batch,
+            unit="",
+            meaning="Sequences in a decode step",
+            formula="" if is_asked else f"the batch up to max_batch, within the limits, of {chosen.why}",
+            origin="as asked" if is_asked else "",
+            parts=tuple(chosen.step.explain(each) for each in ("max_batch", by)),
+        )
 
 
 _FLEET_NAMES = {

@@ -11,7 +11,7 @@ from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict, refuse_times
-from slicewise.planner.figures import Figures, as_dict, expected_terms, figures, shows_expected
+from slicewise.planner.figures import Figures, as_dict, end_of, expected_terms, explain_end, figures, shows_expected
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -93,7 +93,9 @@ class Prefill:
         own = {"tokens_per_s_per_chip": "prefill_tokens_per_s_per_chip", "": f"prefill_{self.view}_s"}
         own |= {"expected_prefill_s": "prefill_expected_s", "ttft_s": self.deployment.ttft}
         own |= _served(self.deployment)
-        derivation = self.deployment.explain(own.get(name, name), batch=1)
+        asked, end = end_of(name)
+        wanted = own.get(asked, asked)
+        derivation = explain_end(self.deployment, wanted, end) if end else self.deployment.explain(wanted, batch=1)
         if not self.fits:
             refuse_times(derivation, self.reason or "")
         return derivation

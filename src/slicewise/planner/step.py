@@ -11,8 +11,20 @@ from slicewise.derive import Derivation
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict, memory_verdict, refuse_times
-from slicewise.planner.figures import Figures, as_dict, expected_terms, figures, shows_expected
+from slicewise.planner.figures import (
+    TERM,
+    Figures,
+    as_dict,
+    end_of,
+    expected_terms,
+    explain_end,
+    explain_term,
+    figures,
+    shows_expected,
+)
 from slicewise.planner.knee import explain_knee, knee_batch
+from slicewise.planner.ledger import LEDGER as LINE
+from slicewise.planner.ledger import ledger_lines, line_of
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -145,14 +157,28 @@ class Step:
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number; of the step time when none is named.
 
+        Args:
+            name: the number. `tokens_per_s:low` is an end of its range, beside `:bound`, `:expected` and `:high`;
+                `ledger:logits` is a line of a chip's memory, `term:expected_ici_s` a term of the expected step.
+
         Raises:
             InputError: a time, a rate or a price of what does not fit.
             UnknownNameError: no such number.
         """
-        wanted = self.deployment.ttft if name == "ttft_s" else OTHER_NAMES.get(name, name) or f"step_{self.view}_s"
+        if name.startswith(TERM) and self.expected_terms is not None:
+            return explain_term(self.deployment, name.removeprefix(TERM), self.batch)
+        if name.startswith(LINE):
+            line, most = line_of(ledger_lines(self.deployment, self.batch), name)
+            return line.explain(self.deployment, self.batch, most=most)
+        asked, end = end_of(name)
+        wanted = self.deployment.ttft if asked == "ttft_s" else OTHER_NAMES.get(asked, asked) or f"step_{self.view}_s"
         if wanted == "knee_batch":
             return explain_knee(self.deployment)
-        derivation = self.deployment.explain(wanted, batch=self.batch)
+        derivation = (
+            explain_end(self.deployment, wanted, end, self.batch)
+            if end
+            else self.deployment.explain(wanted, batch=self.batch)
+        )
         if not self.fits:
             refuse_times(derivation, self.reason or "")
         return derivation

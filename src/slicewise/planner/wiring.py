@@ -47,6 +47,7 @@ _LEFT_OUT = {
     "step_batch_whole",
     "step_batch_ideal",
     "activation_bytes_per_sequence_neglected",
+    "logit_bytes_per_chip_neglected",
     "attended_tokens",
     "cache_bytes",
     "hbm_bytes_beside_reserve",
@@ -151,6 +152,7 @@ def graph(conventions: Conventions, traits: Traits) -> Graph:
     functions |= _network(conventions, traits)
     if not conventions.activations:
         functions["activation_bytes_per_sequence"] = memory.activation_bytes_per_sequence_neglected
+        functions["logit_bytes_per_chip"] = memory.logit_bytes_per_chip_neglected
     if conventions.reserve_bytes_per_chip:
         functions["hbm_bytes"] = memory.hbm_bytes_beside_reserve
     if not conventions.prefill_attention:

@@ -28,7 +28,7 @@ def _node(node: Derivation, depth: int, seen: set[str], documents: dict[str, int
     lead = f"{pad}{node.name} = "
     result = show(node.value, node.unit)
     lines = [f"{lead}{node.formula}"]
-    if node.numbers not in (node.formula, result):
+    if node.numbers not in ("", node.formula, result):
         lines.append(f"{' ' * (len(lead) - 2)}= {node.numbers}")
     meaning = f"    {node.meaning}" if node.meaning else ""
     lines.append(f"{' ' * (len(lead) - 2)}= {result}{meaning}")

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from slicewise.book.explain import explain
 from slicewise.book.run import run
 from slicewise.catalog.load import find_chip
+from slicewise.derive import Derivation
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.compare import compare
 from slicewise.planner.disaggregate import disaggregate
@@ -62,12 +64,13 @@ MODEL_WORDS = {
 }
 OWN_WORDS = {
     "names": "A chip or a slice, once for each: v5e, h100:8.",
-    "command": f"The question that the number belongs to: {', '.join(COMMANDS)}.",
-    "name": "The number, by its name in the JSON; without it, the headline number.",
+    "command": f"The question that the number belongs to: {', '.join(COMMANDS)}, or book.",
+    "name": "The number, by its name in the JSON; without it, the headline number. tokens_per_s:low is an end of its "
+    "range, ledger:logits a line of a chip's memory.",
     "shown": "Also give each value as the page shows it: three digits, unit, colour.",
     "question": "One question of the book, such as 0.7; without it, all.",
 }
-_NO_WORDS = ("model", "command", "name", "shown")
+_NO_WORDS = ("model", "command", "name", "question", "shown")
 _OWN = {"compare": ("names",)}
 _REPEATED, _PAGE = {"names"}, {"explore", "tour", "report"}
 
@@ -115,7 +118,9 @@ class Question:
 def questions() -> dict[str, Question]:
     """Every question, by its name."""
     found = {name: _about_a_model(name, TAKES[name], _asker(name), *_OWN.get(name, ())) for name in COMMANDS}
-    found["explain"] = _about_a_model("explain", tuple(WORDS), _explain, "command", "name", "names", "shown")
+    found["explain"] = _about_a_model(
+        "explain", tuple(WORDS), _explain, "command", "name", "names", "question", "shown"
+    )
     found["explore"] = _about_a_model("explore", EXPLORED, _explore)
     found["report"] = replace(
         _about_a_model("report", EXPLORED, _explore), render=_report, media_type="text/html; charset=utf-8"
@@ -239,17 +244,34 @@ def _place(name: str) -> dict[str, Any]:
 
 
 def _explain(asked: Asked) -> Any:
-    command = asked.words.get("command")
+    derivation = _derived(asked)
+    return shown(derivation) if asked.words.get("shown") else derivation.to_dict()
+
+
+def _derived(asked: Asked) -> Derivation:
+    """The derivation of one number of a question.
+
+    Raises:
+        InputError: the question is missing, a word is none of its own, or off.
+        UnknownNameError: there is no such question or number.
+    """
+    command, name = asked.words.get("command"), str(asked.words.get("name", ""))
+    every = (*COMMANDS, "book")
     if command is None:
-        raise InputError(f"command is missing; give the question of the number: {', '.join(COMMANDS)}")
-    if command not in COMMANDS:
-        raise UnknownNameError("command", str(command), COMMANDS)
-    allowed = {*TAKES[str(command)], "names"}
-    stray = next((word for word in words_of(asked) if word not in allowed), None)
+        raise InputError(f"command is missing; give the question of the number: {', '.join(every)}")
+    if command not in every:
+        raise UnknownNameError("command", str(command), every)
+    allowed = {"question"} if command == "book" else {*TAKES[str(command)], "names", "model", CONFIG}
+    said = {word for word in asked.words if word not in ("command", "name", "shown")}
+    stray = next(iter(sorted((said | ({CONFIG} if asked.config is not None else set())) - allowed)), None)
     if stray is not None:
         raise UnknownNameError("word", stray, allowed, f"({command} does not take it)")
-    derivation = result_of(str(command), asked).explain(str(asked.words.get("name", "")))
-    return shown(derivation) if asked.words.get("shown") else derivation.to_dict()
+    if command != "book":
+        found: Derivation = result_of(str(command), asked).explain(name)
+        return found
+    if "question" not in asked.words:
+        raise InputError("question is missing; give one of the book, such as 0.7")
+    return explain(str(asked.words["question"]), name)
 
 
 def _book(asked: Asked) -> Any:

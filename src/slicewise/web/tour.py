@@ -11,10 +11,12 @@ from slicewise.book.questions import Row, rows
 from slicewise.book.run import Answer, run
 from slicewise.planner.flags import listed
 from slicewise.report.explorer.explore import EXPLORED
-from slicewise.report.explorer.numbers import DIGITS
+from slicewise.report.explorer.numbers import DIGITS, exact
 from slicewise.units import show
 
 _SEVERAL = frozenset({"slice", "chip", "weights", "kv", "compute", "price"})
+BOOK = "book"
+"""The door behind our numbers."""
 _AT_A_BATCH = ("step",)
 """Functions that take the most sequences that fit where the row gives no batch."""
 
@@ -28,7 +30,9 @@ def tour() -> list[dict[str, Any]]:
         asked = list(group)
         answers = [{**_answer(answer), "words": controls_of(row, planner)} for row, answer in asked]
         words = next(filter(None, (each["words"] for each in answers)), None)
-        found.append({"id": name, "question": name, "title": asked[0][0].title, "words": words, "answers": answers})
+        doors = {BOOK: {"command": "book", "question": name, "shown": True}}
+        title = asked[0][0].title
+        found.append({"id": name, "question": name, "title": title, "words": words, "answers": answers, "doors": doors})
     return found
 
 
@@ -62,10 +66,17 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "unit": answer.unit,
         "book": _printed(answer.book, answer.book_printed),
         "reader": _printed(answer.reader, answer.reader_printed),
-        "ours": _printed(answer.ours, show(answer.ours, answer.unit, DIGITS)),
+        "ours": _ours(answer),
         "agrees": answer.book_agrees,
         "why": answer.why,
     }
+
+
+def _ours(answer: Answer) -> dict[str, Any] | None:
+    """Our number: behind it is its derivation."""
+    told = _printed(answer.ours, show(answer.ours, answer.unit, DIGITS))
+    exact_ = exact(answer.ours, answer.unit)
+    return None if told is None else {**told, "name": answer.quantity, "door": BOOK, "exact": exact_}
 
 
 def _printed(value: float | None, text: str | None) -> dict[str, Any] | None:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import slicewise
+from slicewise.calibrate.run import calibrate
 from slicewise.report.explorer.explore import explore
 
 BOOK = {"params": "70e9", "book": True}
@@ -34,6 +36,8 @@ QUESTIONS = {
     "prefill": ("llama-3-8b", {"slice": ["v6e:2x2"], "prefill_slice": "v6e:2x4", "network": "50GB/s"}),
 }
 
+_CANDIDATES = 4
+
 
 def numbers(part: Any) -> Iterator[dict[str, Any]]:
     """Every number within a part of the document."""
@@ -53,8 +57,10 @@ def test_derivation_behind_a_number_gives_its_value(asked: str) -> None:
     document = explore(slicewise.load_model(model), words)
     results: dict[str, Any] = {}
     tried = 0
+    document["candidates"] = document["candidates"][:_CANDIDATES]  # the others are derived alike
     for number in numbers({key: value for key, value in document.items() if key != "doors"}):
         if number["door"] is None:
+            assert number["name"] == "tpot_s", number  # the limit was typed in
             continue
         said = dict(document["doors"][number["door"]])
         command, named = said.pop("command"), said.pop("model")
@@ -83,3 +89,40 @@ def test_layout_that_the_prefill_slice_does_not_take_is_told() -> None:
     (error,) = document["errors"]
     assert error["part"] == "servers"
     assert "h100:4" in error["text"]
+
+
+def test_terms_of_an_efficiency_of_ones_own_are_derived_as_they_count(tmp_path: Path) -> None:
+    """A scale of one's own multiplies every term: the door behind a term says so."""
+    words = {"slice": "v5e:4x4", "weights": "int8", "kv": "int8", "batch": 32}
+    rows = ["model,slice,weights,kv,phase,batch,isl,osl,ms"]
+    for batch in (1, 4, 8, 16, 32, 64):
+        step = slicewise.step("llama-3-8b", **{**words, "batch": batch})
+        rows.append(f"llama-3-8b,v5e:4x4,int8,int8,decode,{batch},8192,512,{1500 * step.step_expected_s!r}")
+    measured, mine = tmp_path / "measured.csv", tmp_path / "mine.toml"
+    measured.write_text("\n".join(rows), encoding="utf-8")
+    calibrate(measured, out=mine)
+    asked = {**words, "slice": ["v5e:4x4"], "weights": ["int8"], "kv": ["int8"], "efficiency": str(mine)}
+    document = explore(slicewise.load_model("llama-3-8b"), asked)
+    result = slicewise.step("llama-3-8b", **words, efficiency=str(mine))
+    for term in document["breakdown"]["terms"]:
+        found = result.explain(term["number"]["name"])
+        assert math.isclose(found.value, term["number"]["value"], rel_tol=1e-9), term
+    assert "step_ratio" in {part.name for part in found.parts}
+
+
+def test_who_takes_a_candidate_gets_it() -> None:
+    """The words of a candidate ask for its slice, formats and layout, where others differ in them."""
+    asked = {
+        "formats": ("llama-3-70b", {"chip": ["v5e"], "weights": ["int8", "bf16"], "kv": ["int8", "bf16"]}),
+        "layouts": ("qwen3-30b-a3b-2507", {"slice": ["h100:8"]}),
+    }
+    for model, words in asked.values():
+        candidates = explore(slicewise.load_model(model), words)["candidates"]
+        for candidate in candidates[:6]:
+            taken = explore(slicewise.load_model(model), {**words, **candidate["words"]})
+            (chosen,) = (each for each in taken["candidates"] if each["is_chosen"])
+            same = ("slice", "layout", "weight_dtype", "kv_dtype")
+            assert {key: chosen[key] for key in same} == {key: candidate[key] for key in same}
+            assert [chosen[key]["value"] for key in ("batch", "step")] == [
+                candidate[key]["value"] for key in ("batch", "step")
+            ]

@@ -45,7 +45,7 @@ def test_overflow_lies_over_the_end() -> None:
     assert over["start"] == pytest.approx(memory["limit"])
     assert over["start"] + over["width"] == pytest.approx(1)
     assert over["number"]["value"] == pytest.approx(-memory["free"]["value"])
-    assert (over["number"]["name"], over["number"]["door"]) == ("n_bytes", None)
+    assert (over["number"]["name"], over["number"]["door"]) == ("excess_bytes_per_chip", "answer")
     assert memory["breaks"] == "KV cache"
     assert bar(slice=["v5e:2x2"], weights=["bf16"])["breaks"] == "weights"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.figures import FLOORS
+from slicewise.planner.figures import FLOORS, UP_TO_BOUND
 from slicewise.planner.knee import MOST_SEQUENCES
 from slicewise.planner.search import ROUNDING, round_of
 from slicewise.report.explorer.found import Found
@@ -22,8 +22,6 @@ from slicewise.units import show
 Column = NDArray[np.float64]
 
 MOST_CURVES = 10
-REST = "up_to_bound"
-"""What an expected step is lifted by where its parts add up to less than the bound."""
 _POINTS = 40
 _BOUND_TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
 
@@ -156,7 +154,7 @@ def _expected_parts(deployment: Deployment, batch: Column) -> list[Part]:
     ]
     rest = np.maximum(values["step_expected_s"] - sum(seconds.values()), 0.0)
     if np.any(rest > ROUNDING * values["step_expected_s"]):
-        found.append(Part(key=REST, label="up to the bound", resource="other", seconds=rest))
+        found.append(Part(key=UP_TO_BOUND, label="up to the bound", resource="other", seconds=rest))
     return found
 
 

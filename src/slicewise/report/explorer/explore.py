@@ -9,21 +9,21 @@ import numpy as np
 
 from slicewise.errors import InputError
 from slicewise.planner.assumptions import model_notes
+from slicewise.planner.figures import TERM
 from slicewise.planner.knee import knee_batch
-from slicewise.planner.option import Option
 from slicewise.planner.plan import Rejected
-from slicewise.planner.search import Searched, round_of
+from slicewise.planner.search import round_of
 from slicewise.planner.vocabulary import TAKES
-from slicewise.planner.whatif import what_ifs
 from slicewise.report.explorer.breakdown_chart import breakdown_chart
 from slicewise.report.explorer.commands import commands, doors
 from slicewise.report.explorer.controls import controls
-from slicewise.report.explorer.curves import REST, Curve, Part, batches, columns, curves, parts, terms
+from slicewise.report.explorer.curves import Curve, Part, batches, columns, curves, parts, terms
 from slicewise.report.explorer.found import Found, find
 from slicewise.report.explorer.frontier_chart import Point, frontier_chart
 from slicewise.report.explorer.memory_bar import memory_bar
 from slicewise.report.explorer.mesh import mesh
-from slicewise.report.explorer.numbers import ANSWER, number, row
+from slicewise.report.explorer.numbers import ANSWER, KNEE, MOST, PLAN, number, row
+from slicewise.report.explorer.others import MOST_LISTED, other_plans
 from slicewise.report.explorer.resources import resource_of, to_dicts
 from slicewise.report.explorer.sentence import HOVERS, sentence
 from slicewise.report.explorer.servers import cost, figures_of, fleet_of, servers
@@ -33,7 +33,6 @@ from slicewise.units import plain
 
 EXPLORED = (*TAKES["plan"], "prefill_slice")
 """The words that it takes."""
-_MOST_LISTED = 24
 _ROWS = (
     ("step_s", "decode step"),
     ("ttft_s", "time to the first token"),
@@ -73,6 +72,7 @@ def document(found: Found) -> Document:
 
     step, model = found.step, found.question.model
     dtypes = "/".join(dict.fromkeys((step.weight_dtype, step.kv_dtype)))
+    others, ways_to = other_plans(found)
     return {
         "state": {"model": model.name, **found.words},
         "title": f"{model.name} on {step.slice}, {dtypes}",
@@ -88,14 +88,12 @@ def document(found: Found) -> Document:
         "servers": part("servers", servers),
         "fleet": part("fleet", fleet_of),
         "cost": part("cost", cost),
-        "runner_up": _runner_up(found),
-        "candidates": _candidates(found),
-        "rejected": [_rejected(item) for item in found.rejected[:_MOST_LISTED]],
-        "what_ifs": _what_ifs(found),
+        **others,
+        "rejected": [_rejected(item) for item in found.rejected[:MOST_LISTED]],
         "assumptions": list(step.assumptions),
         "controls": controls(found),
         "resources": to_dicts(),
-        "doors": doors(found),
+        "doors": {**doors(found), **ways_to},
         **_commands(found),
         "errors": errors,
     }
@@ -165,8 +163,8 @@ def _frontier(found: Found) -> Document | None:
     alt = f"Time per token against tokens/s per chip, over the batch, for {', '.join(curve.slice for curve in drawn)}."
     return {
         "slices": [columns(curve) for curve in drawn],
-        "chosen": _point(chosen),
-        "knee": _point(knee),
+        "chosen": _point(chosen, ("batch", PLAN if found.option else ANSWER), ANSWER),
+        "knee": _point(knee, ("knee_batch", ANSWER), KNEE),
         "limit": number("tpot_s", limit_s),
         "refused": _refused(found, drawn),
         "chart": frontier_chart(drawn, chosen=chosen, knee=knee, limit_s=limit_s, alt=alt),
@@ -183,21 +181,29 @@ def _knee(found: Found) -> Point | None:
     return knee, float(values["step_s"]), float(values["tokens_per_s_per_chip"])
 
 
-def _point(point: Point | None) -> Document | None:
+def _point(point: Point | None, of_batch: tuple[str, str], door: str) -> Document | None:
+    """A point of the frontier.
+
+    Args:
+        point: batch, step and throughput.
+        of_batch: the quantity that the batch is, and the door behind it.
+        door: behind the rest.
+    """
     if point is None:
         return None
     batch, step_s, rate = point
+    name, way = of_batch
     return {
-        "batch": number("batch", batch),
-        "step": number("step_s", step_s),
-        "tokens": number("tokens_per_s_per_chip", rate),
+        "batch": number(name, batch, door=way),
+        "step": number("step_s", step_s, door=door),
+        "tokens": number("tokens_per_s_per_chip", rate, door=door),
     }
 
 
 def _refused(found: Found, drawn: list[Curve]) -> list[Document]:
     names = {curve.slice for curve in drawn}
     refused = {item.slice: item for item in found.rejected if item.slice not in names}
-    return [{"slice": name, "reason": item.detail} for name, item in refused.items()][:_MOST_LISTED]
+    return [{"slice": name, "reason": item.detail} for name, item in refused.items()][:MOST_LISTED]
 
 
 def _breakdown(found: Found) -> Document | None:
@@ -211,116 +217,42 @@ def _breakdown(found: Found) -> Document | None:
     chart = breakdown_chart(batch, made_of, now=step.batch, critical_batch=step.critical_batch, alt=alt)
     return {
         "slice": step.slice,
+        "note": None if step.fits else f"At {batch[at]:,.0f} at a time, the most that fit:",
         "columns": {
             "batch": [int(each) for each in batch],
             **{name: column.tolist() for name, column in terms(deployment, batch).items()},
         },
         "critical_batch": number("critical_batch", step.critical_batch, door=ANSWER),
-        "terms": _terms(found, made_of, at),
+        "terms": _terms(found, made_of, at, int(batch[at])),
         "chart": chart,
     }
 
 
-def _terms(found: Found, made_of: list[Part], at: int) -> list[Document]:
-    """The terms of the step that is shown; one that hides behind a longer one is told, and not counted."""
+def _terms(found: Found, made_of: list[Part], at: int, batch: int) -> list[Document]:
+    """The terms of a step; one that hides behind a longer one is told, and not counted.
+
+    They are of the step that is shown, or where it does not fit of the largest that does.
+    """
     seconds = {part.key: float(part.seconds[at]) for part in made_of}
+    called = f"{TERM}{{}}" if found.is_expected else "{}"
     if found.is_expected:
         told = {part.key: (part.label, part.resource, seconds[part.key]) for part in made_of}
     else:
-        values = found.deployment.evaluate([*TERM_WORDS], batch=found.step.batch)
+        values = found.deployment.evaluate([*TERM_WORDS], batch=batch)
         told = {name: (words, resource_of(name) or "other", float(values[name])) for name, words in TERM_WORDS.items()}
     return [
         {
             "key": name,
             "label": label,
             "resource": resource,
-            "number": number(name, value, resource=resource, door=_door(name, found)),
+            "number": number(
+                called.format(name), value, resource=resource, label=name, door=ANSWER if found.step.fits else MOST
+            ),
             "counted": seconds.get(name, 0.0) > 0,
         }
         for name, (label, resource, value) in told.items()
     ]
 
 
-def _door(key: str, found: Found) -> str | None:
-    """What does not fit has no times to derive; what lifts an expected step up to its bound is no quantity."""
-    return ANSWER if found.step.fits and key != REST else None
-
-
-def _candidates(found: Found) -> list[Document]:
-    shown = found.deployment
-    return [_candidate(searched, is_chosen=searched.deployment is shown) for searched in found.in_order[:_MOST_LISTED]]
-
-
-def _candidate(searched: Searched, *, is_chosen: bool) -> Document:
-    deployment, batch = searched.deployment, int(searched.batches[searched.best])
-    priced = ["usd_per_million_output_tokens"] if deployment.price else []
-    if deployment.price and not deployment.workload.context_is_set:
-        priced.append("request_usd")
-    values = deployment.evaluate(
-        ["step_s", "tokens_per_s", "tokens_per_s_per_chip", deployment.ttft, *priced], batch=batch
-    )
-    found = {name: float(value) for name, value in values.items()}
-    return {
-        "slice": deployment.slice.name,
-        "n_chips": deployment.slice.n_chips,
-        "layout": deployment.layout_name,
-        "weight_dtype": deployment.precision.weights,
-        "kv_dtype": deployment.precision.kv,
-        "is_chosen": is_chosen,
-        "words": {"slice": [deployment.slice.name], "batch": batch},
-        "batch": number("batch", batch),
-        "step": number("step_s", found["step_s"]),
-        "tokens": number("tokens_per_s", found["tokens_per_s"]),
-        "tokens_per_chip": number("tokens_per_s_per_chip", found["tokens_per_s_per_chip"]),
-        "ttft": number("ttft_s", found[deployment.ttft]),
-        "usd": number("usd_per_million_output_tokens", found.get("usd_per_million_output_tokens")),
-        "request_usd": number("request_usd", found.get("request_usd")),
-    }
-
-
-def _runner_up(found: Found) -> Document | None:
-    """The best on another slice or in other formats."""
-    if found.option is None:
-        return None
-    taken = _place(found.deployment.slice.name, found.step.layout, found.deployment.precision)
-    for searched in found.in_order:
-        deployment = searched.deployment
-        if _place(deployment.slice.name, deployment.layout_name, deployment.precision) != taken:
-            told = _candidate(searched, is_chosen=False)
-            rows = [row(words, told[key]) for key, words in _SHORT if told[key]]
-            return {
-                "text": f"{told['slice']}, {told['batch']['text']} at a time",
-                "words": told["words"],
-                "rows": rows,
-            }
-    return None
-
-
-_SHORT = (("step", "decode step"), ("tokens_per_chip", "tokens per chip"), ("usd", "a million output tokens"))
-
-
-def _place(*parts_: object) -> tuple[object, ...]:
-    return parts_
-
-
 def _rejected(item: Rejected) -> Document:
     return {"slice": item.slice, "layout": item.layout, "reason": item.reason, "detail": item.detail}
-
-
-def _what_ifs(found: Found) -> list[Document]:
-    """What one change would do, where there is no answer; a plan tells more of them."""
-    if found.option is not None:
-        return []
-    told = what_ifs(found.question, found.searched, None)
-    return [
-        {"text": each.change, "reason": each.reason, "numbers": None if each.option is None else _numbers(each.option)}
-        for each in told
-    ]
-
-
-def _numbers(option: Option) -> Document:
-    return {
-        "batch": number("batch", option.step.batch),
-        "step": number("step_s", option.step.step_s),
-        "tokens": number("tokens_per_s", option.step.tokens_per_s),
-    }

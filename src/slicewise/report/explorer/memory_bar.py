@@ -8,7 +8,7 @@ from typing import Any
 from slicewise.catalog.slices import standard_slices
 from slicewise.costs.memory import HALF_BYTE
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.ledger import ledger_lines
+from slicewise.planner.ledger import LEDGER, MOST, LedgerLine, ledger_lines
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.numbers import ANSWER, Number, number
 from slicewise.spec.precision import NARROWER
@@ -19,6 +19,7 @@ _SEGMENTS = (
     ("activations", "activations", "activation_bytes_per_chip"),
 )
 _FREE, _GRANTED, _TOTAL = "unused_bytes_per_chip", "granted_bytes_per_chip", "total_bytes_per_chip"
+_EXCESS = "excess_bytes_per_chip"
 _LEAST_SHARE = 0.005
 """What is less rounds to nothing."""
 Segment = dict[str, Any]
@@ -63,15 +64,14 @@ def _filled(values: dict[str, float]) -> list[Segment]:
 
 
 def _rest(values: dict[str, float]) -> list[Segment]:
-    """What is free, or what is too much and lies over the end of what is granted.
-
-    What is too much has no derivation of its own: it is what is free, with the other sign.
-    """
+    """What is free, or what is too much and lies over the end of what is granted."""
     free = values[_FREE]
     if free > HALF_BYTE:
         return [_segment("free", number(_FREE, free, door=ANSWER, resource="free"), values[_TOTAL], values)]
     if free < -HALF_BYTE:
-        return [_segment("too much", number("n_bytes", -free, resource="overflow"), values[_GRANTED], values)]
+        return [
+            _segment("too much", number(_EXCESS, -free, door=ANSWER, resource="overflow"), values[_GRANTED], values)
+        ]
     return []
 
 
@@ -134,14 +134,20 @@ def _lines(deployment: Deployment, batch: int) -> list[dict[str, Any]]:
     return [
         {
             "label": line.name,
-            "number": number("n_bytes", line.n_bytes, resource=_resource(line.name)),
-            "most": number("most_bytes", line.most_bytes) if line.most_bytes != line.n_bytes else None,
+            "number": _line_number(line),
+            "most": _line_number(line, most=True) if line.most_bytes != line.n_bytes else None,
             "certainty": line.certainty,
             "why": line.why,
             "counted": line.counted,
         }
         for line in ledger_lines(deployment, batch)
     ]
+
+
+def _line_number(line: LedgerLine, *, most: bool = False) -> Number | None:
+    name = line.quantity or f"{LEDGER}{line.name}{MOST if most else ''}"
+    value = line.most_bytes if most else line.n_bytes
+    return number(name, value, door=ANSWER, resource=_resource(line.name), label="n_bytes")
 
 
 def _resource(name: str) -> str | None:

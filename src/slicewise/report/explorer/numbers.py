@@ -13,7 +13,7 @@ Number = dict[str, Any]
 """name, value, text, figure and suffix (the parts of the text), exact, unit, resource, door."""
 
 DIGITS, EXACT_DIGITS = 3, 8
-ANSWER, SERVERS, FLEET = "answer", "servers", "fleet"
+ANSWER, SERVERS, FLEET, PLAN, KNEE, MOST = "answer", "servers", "fleet", "plan", "knee", "most"
 """The doors: under which question the derivation of a number is found."""
 _SUFFIXES = {
     "tokens_per_s": "tokens/s",
@@ -74,7 +74,13 @@ def row(text: str, found: Number | None, figures: Figures | None = None, hover: 
     """A row of a table: a number, and beside it the bound and the range where they are told."""
     ends: dict[str, Any] = dict.fromkeys(("bound", "low", "high"))
     if found is not None and figures is not None:
-        ends = {end: number(found["name"], getattr(figures, end), resource=found["resource"]) for end in ends}
+        name = found["name"]
+        ends = {
+            end: number(
+                f"{name}:{end}", getattr(figures, end), door=found["door"], resource=found["resource"], label=name
+            )
+            for end in ends
+        }
     return {"label": text, "hover": hover, "number": found, **ends}
 
 

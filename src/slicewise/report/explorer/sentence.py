@@ -6,7 +6,7 @@ from typing import Any
 
 from slicewise.planner.step import Step
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import ANSWER, Number, number
+from slicewise.report.explorer.numbers import ANSWER, PLAN, Number, number
 from slicewise.report.explorer.resources import resource_of
 from slicewise.report.views.words import BOUNDS
 
@@ -34,7 +34,7 @@ def _what(found: Found) -> list[Segment]:
         *_words("Run it on "),
         {"text": f"{step.slice}{layout}", "strong": True},
         *_words(f", {step.n_chips} chip{'s' if step.n_chips > 1 else ''}, "),
-        _number(number("batch", step.batch)),
+        _number(number("batch", step.batch, door=PLAN)),
         *_words(f" {words} at a time."),
     ]
 

@@ -83,7 +83,7 @@ def fleet_of(found: Found) -> dict[str, Any] | None:
     )
     rows = [row(words, number(name, value, door=FLEET)) for name, words, value in named if value is not None]
     return {
-        "requests_per_s": number("requests_per_s", servers_.requests_per_s),
+        "requests_per_s": number("requests_per_s", servers_.requests_per_s, door=FLEET),
         "replicas_meet_limits": servers_.replicas_meet_limits,
         "split_meets_limits": servers_.split_meets_limits,
         "rows": rows,

@@ -83,7 +83,7 @@ function ledger(memory, plan) {
             "tr",
             {},
             h("th", { scope: "row" }, told(line.label)),
-            h("td", { class: "right" }, numberOf(line.number, plan)),
+            h("td", { class: "right" }, numberOf(line.number, plan), line.most ? [" – ", numberOf(line.most, plan)] : null),
             h("td", { class: "why" }, told(line.certainty), line.why ? ` – ${line.why}` : ""),
           ),
         ),

@@ -68,20 +68,21 @@ function show(question) {
     panel(),
     h("div", { class: "tour-head" }, choice, step(at - 1, "tour_before", "‹"), step(at + 1, "tour_next", "›")),
     h("h2", {}, told(question.title)),
-    answersTable(question.answers),
+    answersTable(question),
   );
 }
 
-const shown = (number) => (number ? numberOf({ ...number, suffix: "" }, null) : "");
+const shown = (number, plan) => (number ? numberOf({ ...number, suffix: "" }, plan) : "");
 
-function answersTable(answers) {
+function answersTable({ answers, doors }) {
+  const plan = { doors, question: { config: null }, isKept: true }; // its numbers stay, whatever the controls do
   const head = h("tr", {}, ["tour_book", "tour_reader", "tour_ours"].map((key) => h("th", { scope: "col" }, t(key))));
   const bodies = answers.map((answer) =>
     h(
       "tbody",
       { "data-quantity": answer.quantity },
       h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, quantityOf(answer), h("span", { class: "quiet" }, ` ${answer.unit ?? ""}`))),
-      h("tr", {}, ["book", "reader", "ours"].map((who) => h("td", { class: who }, shown(answer[who])))),
+      h("tr", {}, ["book", "reader", "ours"].map((who) => h("td", { class: who }, shown(answer[who], plan)))),
       answer.why ? h("tr", { class: "why" }, h("td", { colspan: 3 }, answer.why)) : null,
     ),
   );

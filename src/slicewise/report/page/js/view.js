@@ -98,9 +98,11 @@ const whyNot = (data) => Object.fromEntries((data.errors ?? []).map(({ part, tex
 
 /** The terms of the step in words; a term that hides behind a longer one is said, and lighter. */
 function termsOf(breakdown, plan) {
-  return (breakdown?.terms ?? []).map((term) =>
+  const note = breakdown?.note ? h("li", { class: "quiet" }, breakdown.note) : null;
+  const terms = (breakdown?.terms ?? []).map((term) =>
     h("li", { class: term.counted ? null : "is-hidden", title: term.counted ? null : t("hidden_term") }, h("span", { class: "quiet" }, `${told(term.label)} `), numberOf(term.number, plan)),
   );
+  return [note, ...terms];
 }
 
 function refusedSlices(refused) {
