@@ -10,7 +10,7 @@ from typing import Any
 from slicewise.report.frame import FONT
 
 _WIDTH, _MOST_HEIGHT, _MARGIN, _PLANE_GAP = 440, 250, 32, 30
-_LARGEST_STEP, _LEAST_STEP = 46, 9
+_LARGEST_STEP, _LEAST_STEP = 62, 9
 _NUMBERED_FROM = 30
 """The least distance of chips that leaves room for a number in each. [px]"""
 _MOST_DRAWN = 512
@@ -62,9 +62,12 @@ def mesh_svg(mesh: Mapping[str, Any]) -> str:
 
 
 def _torus(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Columns along x, rows along y, and a plane for each step along z."""
-    columns, rows, planes = [*mesh["shape"], 1, 1][:3]
-    axes = [*mesh["axes"], None, None][:3]
+    """Columns along the longer of x and y, rows along the other, and a plane for each step along z."""
+    shape, axes = [*mesh["shape"], 1, 1][:3], [*mesh["axes"], None, None][:3]
+    is_turned = shape[1] > shape[0]
+    if is_turned:
+        shape, axes = [shape[1], shape[0], shape[2]], [axes[1], axes[0], axes[2]]
+    columns, rows, planes = shape
     drawn = max(1, min(planes, _MOST_DRAWN // (columns * rows)))
     grid = _Grid.of(columns, rows, drawn)
     a_row = _planes_a_row(drawn)
@@ -72,14 +75,15 @@ def _torus(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
     for z in range(drawn):
         left = _MARGIN + (z % a_row) * (grid.length(columns) + _PLANE_GAP)
         top = _MARGIN + (z // a_row) * (grid.length(rows) + _PLANE_GAP)
-        body += _plane(grid, left, top, z, columns, rows, axes)
+        body += _plane(grid, left, top, z, columns, rows, axes, is_turned=is_turned)
         if planes > 1:
             body.append(_text(left, top - 12, f"z = {z}"))
     height = 2 * _MARGIN + -(-drawn // a_row) * (grid.length(rows) + _PLANE_GAP) - _PLANE_GAP + 4
     if planes == 1:
-        body += [_text(_MARGIN, 12, "x →")] if columns > 1 else []
-        body += [_text(0, _MARGIN + grid.cell / 2 + 4, "y↓")] if rows > 1 else []
-    words = [_axis_words(axis) for axis in filter(None, axes) if axis["length"] > 1]
+        across, down = "yx" if is_turned else "xy"
+        body += [_text(_MARGIN, 12, f"{across} →")] if columns > 1 else []
+        body += [_text(0, _MARGIN + grid.cell / 2 + 4, f"{down}↓")] if rows > 1 else []
+    words = [_axis_words(axis) for axis in mesh["axes"] if axis["length"] > 1]
     words += [f"{drawn} of {planes} planes are drawn"] if drawn < planes else []
     lines, height = _lines([*words, *_key(axes, grid)], height)
     return [*body, *lines], height
@@ -107,7 +111,9 @@ def _axis_words(axis: Mapping[str, Any]) -> str:
     return f"{axis['name']}, {axis['text']}{shards}"
 
 
-def _plane(grid: _Grid, left: int, top: int, z: int, columns: int, rows: int, axes: list[Any]) -> Iterator[str]:
+def _plane(
+    grid: _Grid, left: int, top: int, z: int, columns: int, rows: int, axes: list[Any], *, is_turned: bool
+) -> Iterator[str]:
     step, cell, half = grid.step, grid.cell, grid.cell / 2
     right, bottom = left + grid.length(columns), top + grid.length(rows)
     for y in range(rows):
@@ -122,13 +128,14 @@ def _plane(grid: _Grid, left: int, top: int, z: int, columns: int, rows: int, ax
             yield _loop(f"M{middle} {bottom}c0 14 {half + 3} 14 {half + 3} 0V{top}c0 -14 {-half - 3} -14 {-half - 3} 0")
     for y in range(rows):
         for x in range(columns):
-            yield _chip(grid, left + x * step, top + y * step, *_parts((x, y, z), axes))
+            yield _chip(grid, left + x * step, top + y * step, *_parts((x, y, z), axes, is_turned=is_turned))
 
 
-def _parts(place: tuple[int, ...], axes: list[Any]) -> tuple[int, int]:
-    """Which part of the heads (or tensor ranks) and which part of the batch a chip has."""
+def _parts(place: tuple[int, ...], axes: list[Any], *, is_turned: bool) -> tuple[int, int]:
+    """Which part of the heads (or tensor ranks) and which part of the batch a chip has: x counts before y."""
     head = batch = 0
-    for at, axis in zip(place, axes, strict=True):
+    pairs = list(zip(place, axes, strict=True))
+    for at, axis in [pairs[1], pairs[0], pairs[2]] if is_turned else pairs:
         if axis is not None:
             head = head * axis["head_ways"] + at // axis["batch_ways"]
             batch = batch * axis["batch_ways"] + at % axis["batch_ways"]

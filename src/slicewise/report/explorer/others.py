@@ -27,7 +27,8 @@ def other_plans(found: Found) -> tuple[Document, Document]:
     listed = found.in_order[:MOST_LISTED]
     candidates = [_candidate(found, searched, f"candidate {at}") for at, searched in enumerate(listed)]
     doors = {
-        f"candidate {at}": door_to(found, searched.deployment, _best(searched)) for at, searched in enumerate(listed)
+        f"candidate {at}": door_to(found, searched.deployment, _batch(found, searched))
+        for at, searched in enumerate(listed)
     }
     # Only where there is no answer; a plan tells more of them.
     changes = what_ifs(found.question, found.searched, None) if found.option is None else ()
@@ -45,12 +46,13 @@ def other_plans(found: Found) -> tuple[Document, Document]:
     return parts, doors
 
 
-def _best(searched: Searched) -> int:
-    return int(searched.batches[searched.best])
+def _batch(found: Found, searched: Searched) -> int:
+    """The best batch of a candidate; of the one that is shown, the batch that is shown."""
+    return found.step.batch if searched.deployment is found.deployment else int(searched.batches[searched.best])
 
 
 def _candidate(found: Found, searched: Searched, door: str) -> Document:
-    deployment, batch = searched.deployment, _best(searched)
+    deployment, batch = searched.deployment, _batch(found, searched)
     priced = ["usd_per_million_output_tokens"] if deployment.price else []
     if deployment.price and not deployment.workload.context_is_set:
         priced.append("request_usd")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from slicewise.planner.step import Step
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.numbers import ANSWER, PLAN, Number, number
+from slicewise.report.explorer.prose import Printed, Segment, linked
 from slicewise.report.explorer.resources import resource_of
 from slicewise.report.views.words import BOUNDS
+from slicewise.units import show, show_gib
 
-Segment = dict[str, Any]
 HOVERS = {
     "param_load": "Every step reads every weight once. While that takes longest, more sequences at a time cost little.",
     "kv_load": "Every step reads the cache of every sequence. That grows with the batch and with the context.",
@@ -93,16 +92,30 @@ def _refused(found: Found) -> list[list[Segment]]:
         verdict = f" {'does' if step.batch == 1 else 'do'} not fit "
         return [
             [*_words(words + verdict), {"text": step.slice, "strong": True}, *_words(".")],
-            _words(f"{found.reason}."),
+            _reason(found),
         ]
     return [
         _words("No plan meets the limits."),
-        _words(f"{found.reason}."),
+        _reason(found),
         [
             *_words("Nearest: "), {"text": step.slice, "strong": True}, *_words(f", {step.batch:,} at a time, "),
             _number(number("step_s", step.step_s, door=ANSWER)), *_words(" a token."),
         ],
     ]  # fmt: skip
+
+
+def _reason(found: Found) -> list[Segment]:
+    """Why, with the numbers of what is shown as doors; those of another slice stay words."""
+    step = found.step
+    sizes = ("weight_bytes", "hbm_bytes", "total_bytes", "kv_bytes", "free_bytes")
+    values = {name: float(getattr(step, name)) for name in sizes}
+    values["hbm_bytes_per_chip"] = found.deployment.hbm_bytes_per_chip
+    printed: list[Printed] = [(show_gib(value), number(name, value, door=ANSWER)) for name, value in values.items()]
+    if step.fits:
+        times = {name: getattr(step, name) for name in ("param_load_s", "kv_load_s", "matmul_s", "ici_s", "step_s")}
+        times["ttft_s"] = float(found.deployment.value(found.deployment.ttft))
+        printed += [(show(value, "s"), number(name, value, door=ANSWER)) for name, value in times.items()]
+    return linked(f"{found.reason}.", printed)
 
 
 def _words(text: str) -> list[Segment]:

@@ -12,7 +12,9 @@ from slicewise.planner.option import Option
 from slicewise.report.explorer.commands import said_to
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.numbers import ANSWER, FLEET, SERVERS, number, row
+from slicewise.report.explorer.prose import Printed, linked
 from slicewise.report.views.expected import NUMBERS
+from slicewise.units import show
 
 _FLOW = (
     ("prefill_s", "prefill of a prompt"),
@@ -44,11 +46,13 @@ def servers(found: Found) -> dict[str, Any]:
     if found.option is None:
         raise InputError(found.reason or "there is no plan")
     told = disaggregate(found.question.model, **said_to("disaggregate", found))
+    why = f"Split prefill from decode? {told.why[:1].upper()}{told.why[1:]}."
     return {
         "fits": told.fits,
         "reason": told.reason,
         "split": told.split,
-        "why": f"Split prefill from decode? {told.why[:1].upper()}{told.why[1:]}.",
+        "why": why,
+        "said": linked(told.reason or "" if not told.fits else why, _printed(told)),
         "prefill_slice": told.prefill_slice,
         "decode_slice": told.slice,
         "ratio": number("prefill_servers_per_decode_server", told.prefill_servers_per_decode_server, door=SERVERS),
@@ -56,6 +60,21 @@ def servers(found: Found) -> dict[str, Any]:
         "decode_servers": number("decode_servers", told.decode_servers, door=SERVERS),
         "rows": _flow(told),
     }
+
+
+def _printed(told: Disaggregation) -> list[Printed]:
+    """The times that the reason may print."""
+    ttft_s = told.decode.deployment.ttft
+    names = ("tpot_shared_s", "step_s", "handoff_s", "ttft_split_s", "prefill_s")
+    values = {name: getattr(told, name) for name in names}
+    if told.decode.fits:
+        values["ttft_s"] = float(told.decode.deployment.value(ttft_s))
+    return [
+        (show(value, "s", digits), number(name, value, door=SERVERS))
+        for name, value in values.items()
+        if value is not None
+        for digits in (3, 4)
+    ]
 
 
 def _flow(told: Disaggregation) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ import { h, put } from "./dom.js";
 import { told } from "./i18n.js";
 import { numberOf } from "./numbers.js";
 
-function segment(part, plan) {
+/** A piece of a sentence: words, or a number as a door. */
+export function segment(part, plan) {
   if (part.number) return numberOf(part.number, plan);
   const kind = part.resource ? `ink-${part.resource}` : null;
   if (part.hover) return h("span", { class: kind, "data-hover": part.hover, tabindex: 0 }, told(part.text));

@@ -46,16 +46,31 @@ export class Chart {
     await this.fill({});
   }
 
-  /** Draw a CHART of the contract; resolves when it is drawn. */
-  async draw(chart) {
+  /** Draw a CHART of the contract, on axes that hold the one beside it too; resolves when it is drawn. */
+  async draw(chart, beside = null) {
     this.frame.classList.toggle("empty", !chart);
+    this.chart = chart ?? null;
     if (!chart) return;
-    this.chart = chart;
+    this.beside = beside;
     this.frame.setAttribute("aria-label", chart.alt);
     this.frame.style.aspectRatio = `${chart.width} / ${chart.height}`;
     const key = `${chart.key} ${currentTheme()}`;
-    if (this.view && key === this.key) await this.fill(chart.data, chart.signals);
+    if (this.view && key === this.key) await this.fill(chart.data, this.axes());
     else await this.embed(chart, key);
+  }
+
+  /** Take the axes that hold the chart beside it too. */
+  async align(beside) {
+    this.beside = beside;
+    if (!this.view || !this.chart) return;
+    const axes = this.axes();
+    const isAlike = Object.entries(axes).every(([name, value]) => String(this.view.signal(name)) === String(value));
+    if (!isAlike) await this.fill({}, axes);
+  }
+
+  axes() {
+    const { signals } = this.chart;
+    return this.beside ? widest(signals, this.beside.signals) : signals;
   }
 
   async fill(data, signals = {}) {
@@ -75,6 +90,7 @@ export class Chart {
     this.finalize = finalize;
     this.view = view;
     this.key = key;
+    if (this.beside) await this.fill({}, this.axes());
     one("svg", place)?.setAttribute("aria-hidden", "true");
     put(this.frame, place);
   }
@@ -83,6 +99,23 @@ export class Chart {
   async svg() {
     return this.view ? this.view.toSVG() : null;
   }
+}
+
+/** Axes that hold both charts: the wider one's, or where neither holds the other what both span, with the ticks of both. */
+function widest(one, other) {
+  const found = {};
+  for (const channel of ["x", "y"]) {
+    const [low, high, ticks] = ["low", "high", "ticks"].map((what) => `${channel}_${what}`);
+    const holds = (a, b) => a[low] <= b[low] && a[high] >= b[high];
+    const both = {
+      [low]: Math.min(one[low], other[low]),
+      [high]: Math.max(one[high], other[high]),
+      [ticks]: [...new Set([...one[ticks], ...other[ticks]])],
+    };
+    const { [low]: least, [high]: most, [ticks]: marks } = holds(one, other) ? one : holds(other, one) ? other : both;
+    Object.assign(found, { [low]: least, [high]: most, [ticks]: marks });
+  }
+  return found;
 }
 
 /** The frame of a chart with its heading; the chart itself is an image to those who do not see it. */

@@ -6,8 +6,10 @@ import { asked, extraWord, setExtra } from "./state.js";
 import { View } from "./view.js";
 
 let kept = null; // {query, view}
+let moving = () => null; // the view of the plan that moves
 
-export function startCompare() {
+export function startCompare(view) {
+  moving = view;
   one("#compare").addEventListener("click", () => {
     const { words, config } = asked();
     if (extraWord("kept") !== null) setExtra("kept", null);
@@ -31,6 +33,7 @@ export async function syncCompare() {
   if (query === null) {
     kept?.view.element.remove();
     kept = null;
+    await moving().standBeside(null);
     return;
   }
   if (kept?.query === query) return;
@@ -44,7 +47,10 @@ export async function syncCompare() {
 async function fillKept() {
   try {
     const question = questionOf(kept.query);
-    await kept.view.fill(await explore(question), question);
+    const found = await explore(question);
+    kept.view.beside = moving();
+    moving().beside = kept.view;
+    await kept.view.fill(found, question);
   } catch (refusal) {
     kept.view.places.answer.replaceChildren(h("p", { class: "error" }, refusal.message));
   }

@@ -126,7 +126,7 @@ async function start() {
   put(one("#plans"), view.element);
   startExport(() => view);
   startTour();
-  startCompare();
+  startCompare(() => view);
   watch();
   startTips();
   const follow = follower({ current: asked, answered, refused, settled });

@@ -2,7 +2,7 @@
 
 import { h, put, s } from "./dom.js";
 import { t, told } from "./i18n.js";
-import { numberOf } from "./numbers.js";
+import { fromTo, numberOf } from "./numbers.js";
 import { change } from "./state.js";
 
 const LONG = 1000; // the bar's length in its own coordinates
@@ -83,7 +83,7 @@ function ledger(memory, plan) {
             "tr",
             {},
             h("th", { scope: "row" }, told(line.label)),
-            h("td", { class: "right" }, numberOf(line.number, plan), line.most ? [" – ", numberOf(line.most, plan)] : null),
+            h("td", { class: "right" }, line.most ? fromTo(line.number, line.most, plan) : numberOf(line.number, plan)),
             h("td", { class: "why" }, told(line.certainty), line.why ? ` – ${line.why}` : ""),
           ),
         ),

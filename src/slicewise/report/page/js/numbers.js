@@ -30,6 +30,11 @@ export function numberOf(number, plan) {
   );
 }
 
+/** The ends of a range; a unit that both have is said once. */
+export function fromTo(low, high, plan) {
+  return [numberOf(low.suffix === high.suffix ? { ...low, suffix: "" } : low, plan), " – ", numberOf(high, plan)];
+}
+
 function parts(number) {
   const { figure, suffix } = number;
   if (figure === undefined) return [h("span", { class: "figure" }, number.text)];

@@ -2,7 +2,8 @@
 
 import { h, put } from "./dom.js";
 import { t, told } from "./i18n.js";
-import { numberOf } from "./numbers.js";
+import { segment } from "./answer.js";
+import { fromTo, numberOf } from "./numbers.js";
 import { change } from "./state.js";
 
 const cell = (number, plan, { isBare = false, title = null } = {}) =>
@@ -37,8 +38,7 @@ function toldTable(groups, plan) {
 
 function range(row, plan) {
   if (!row.low || !row.high) return h("td", {});
-  const isAlike = row.low.suffix === row.high.suffix; // the unit is said once
-  return h("td", { class: "right range", "data-head": t("range") }, numberOf(isAlike ? { ...row.low, suffix: "" } : row.low, plan), " – ", numberOf(row.high, plan));
+  return h("td", { class: "right range", "data-head": t("range") }, fromTo(row.low, row.high, plan));
 }
 
 /** Speed and cost: the plan's numbers in one table, so that its columns stand below each other. */
@@ -53,18 +53,20 @@ export function drawNumbers(place, data, plan) {
   put(place, h("h2", {}, t("numbers")), why.map((text) => h("p", { class: "lead sentence" }, text)), toldTable(groups, plan));
 }
 
+const said = (servers, plan) => servers.said.map((part) => segment(part, plan));
+
 export function drawServers(place, servers, fleet, plan, refusal) {
   const isServed = servers && servers.fits !== false;
   place.hidden = !isServed && (!plan.data.fits || !(servers?.reason ?? refusal)); // what does not fit is said above
   if (place.hidden) return;
   if (!isServed) {
-    put(place, h("h2", {}, t("servers")), h("p", { class: "lead sentence" }, servers?.reason ?? refusal));
+    put(place, h("h2", {}, t("servers")), h("p", { class: "lead sentence" }, servers ? said(servers, plan) : refusal));
     return;
   }
   put(
     place,
     h("h2", {}, t("servers")),
-    h("p", { class: "lead sentence" }, servers.why),
+    h("p", { class: "lead sentence" }, said(servers, plan)),
     servers.rows?.length ? rowsTable(servers.rows, plan) : null,
     fleet?.rows?.length ? [h("h3", {}, t("fleet")), rowsTable(fleet.rows, plan)] : null,
   );
@@ -167,7 +169,6 @@ export function drawAssumptions(place, data) {
       { open: wasOpen },
       h("summary", {}, h("h2", {}, t("assumptions"))),
       h("ul", { class: "assumptions" }, sentences.map((sentence) => h("li", {}, sentence))),
-      data.cost?.price ? h("p", { class: "quiet" }, data.cost.price) : null,
     ),
   );
 }

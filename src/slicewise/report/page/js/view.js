@@ -43,6 +43,13 @@ export class View {
       assumed,
     );
     this.data = null;
+    this.beside = null;
+  }
+
+  /** Stand beside another plan, on the same axes; null to stand alone. */
+  async standBeside(other) {
+    this.beside = other;
+    await Promise.all(["frontier", "breakdown"].map((name) => this[name].align(other?.[name].chart ?? null)));
   }
 
   /** The sentence, the memory and the charts of an answer; resolves when they are drawn. */
@@ -57,7 +64,8 @@ export class View {
     this.breakdown.frame.dataset.reason = data.breakdown ? "" : (why.breakdown ?? t("no_picture"));
     say(this.refused, [refusedSlices(data.frontier?.refused), unnamedSlices(data.frontier)].filter(Boolean).join(" "));
     put(this.terms, termsOf(data.breakdown, this.plan));
-    await Promise.all([this.frontier.draw(data.frontier?.chart), this.breakdown.draw(data.breakdown?.chart)]);
+    await Promise.all(["frontier", "breakdown"].map((name) => this[name].draw(data[name]?.chart, this.beside?.[name].chart)));
+    if (this.beside) await this.beside.standBeside(this);
   }
 
   /** What stands below the charts. */
@@ -102,7 +110,9 @@ function termsOf(breakdown, plan) {
   const terms = (breakdown?.terms ?? []).map((term) =>
     h("li", { class: term.counted ? null : "is-hidden", title: term.counted ? null : t("hidden_term") }, h("span", { class: "quiet" }, `${told(term.label)} `), numberOf(term.number, plan)),
   );
-  return [note, ...terms];
+  const bound = breakdown?.critical_batch;
+  const critical = bound ? h("li", { title: t("critical_hover") }, h("span", { class: "quiet" }, `${t("critical")} `), numberOf(bound, plan)) : null;
+  return [note, ...terms, critical];
 }
 
 function refusedSlices(refused) {
