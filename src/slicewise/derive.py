@@ -12,7 +12,7 @@ import copy
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -264,15 +264,6 @@ class Derivation:
     source: str = ""
     parts: tuple[Derivation, ...] = ()
     seen: bool = False
-
-    def resting_on(self, others: Mapping[str, Derivation]) -> Derivation:
-        """The same, where inputs of these names are no bare numbers but rest on derivations of their own, each once."""
-        return self._resting_on(dict(others))
-
-    def _resting_on(self, left: dict[str, Derivation]) -> Derivation:
-        if self.name in left and not self.seen and not self.parts:
-            return replace(self, parts=(left.pop(self.name),))
-        return replace(self, parts=tuple(part._resting_on(left) for part in self.parts))
 
     def to_dict(self) -> dict[str, Any]:
         """The derivation as JSON-ready data."""

@@ -18,7 +18,7 @@ from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
 from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
-from slicewise.planner.pacing import TOTALS, is_time, slowest
+from slicewise.planner.pacing import TOTALS, explain_paced, is_time, open_phases, slowest
 from slicewise.planner.rates import peak_rate
 from slicewise.spec.chip import Price
 from slicewise.spec.efficiency import Efficiency, Scale
@@ -48,7 +48,6 @@ FIXED = (
 )
 """Quantities computed once, as far as they do not depend on the batch."""
 
-_SLOWEST = "of the slowest pipeline stage"
 _GIVE = {
     "usd_per_chip_hour": "give --price",
     "dcn_bytes_per_s_per_chip": "give --network",
@@ -329,12 +328,7 @@ class Deployment:
 
     def _phases(self, **given: Any) -> Values:
         """The times of both phases, from which rates and prices follow whatever the stage."""
-        return {name: self.paced_by(name).value(name, **given) for name in self._open_phases(**given)}
-
-    @staticmethod
-    def _open_phases(**given: Any) -> list[str]:
-        """The phases whose time is not given, and does not rest on what is not."""
-        return [name for name in ("step_s", "prefill_s") if name not in given and (name[0] == "p" or "batch" in given)]
+        return {name: self.paced_by(name).value(name, **given) for name in open_phases(given)}
 
     def _evaluate(self, names: Iterable[str], **given: Any) -> Values:
         # Most calls vary the batch alone: what does not depend on it is computed once.
@@ -368,25 +362,11 @@ class Deployment:
             UnknownFactError: it rests on a fact that is not known, such as a price.
         """
         if self._stages and is_time(self.graph, name):
-            return self._explain_paced(name, origins or {}, **given)
+            return explain_paced(self, name, origins or {}, **given)
         try:
             return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
         except UnknownFactError as error:
             raise UnknownFactError(error.name, error.fact, _GIVE.get(error.fact, "")) from None
-
-    def _explain_paced(self, name: str, origins: Origins, **given: Any) -> Derivation:
-        """Replay a quantity of a pipeline: each phase at the pace of its own slowest stage."""
-        paced = self.paced_by(name)
-        if name in TOTALS:
-            return paced.explain(name, origins, **given)
-        phases = {phase: self.paced_by(phase).explain(phase, **given) for phase in self._open_phases(**given)}
-        found = paced.explain(
-            name,
-            {**dict.fromkeys(phases, (_SLOWEST, "")), **origins},
-            **{phase: derivation.value for phase, derivation in phases.items()},
-            **given,
-        )
-        return found.resting_on(phases)
 
     def with_(self, **changes: Any) -> Deployment:
         """The same deployment with some parts changed."""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from slicewise.derive import Derivation
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.deployment import Deployment
+from slicewise.planner.pacing import resting_on
 from slicewise.units import show
 
 FLOORS = ("step_overlapped_s", "prefill_bound_s")
@@ -129,7 +130,7 @@ def explain_with(deployment: Deployment, quantity: str, batch: float, times: Map
     """
     origins = {name: (f"as {time.name} gives it", "") for name, time in times.items()}
     given = {name: time.value for name, time in times.items()}
-    return deployment.explain(quantity, origins, batch=batch, **given).resting_on(times)
+    return resting_on(deployment.explain(quantity, origins, batch=batch, **given), times)
 
 
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:

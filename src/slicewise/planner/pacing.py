@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from slicewise.derive import Graph
+from slicewise.derive import Derivation, Graph, Origins
 
 if TYPE_CHECKING:
     from slicewise.planner.deployment import Deployment
@@ -36,3 +37,31 @@ def slowest(stages: Sequence[Deployment], graph: Graph) -> Mapping[str, Deployme
     served = sorted(TOTALS & graph.formulas.keys())
     times = [stage.evaluate(served, batch=lone) for stage in stages]
     return {name: stages[int(np.argmax([float(each[name]) for each in times]))] for name in served}
+
+
+def open_phases(given: Mapping[str, Any]) -> list[str]:
+    """The phases whose time is not given, and does not rest on a batch that is not."""
+    return [name for name in ("step_s", "prefill_s") if name not in given and (name[0] == "p" or "batch" in given)]
+
+
+def explain_paced(deployment: Deployment, name: str, origins: Origins, **given: Any) -> Derivation:
+    """Replay a quantity of a pipeline: each phase at the pace of its own slowest stage."""
+    paced = deployment.paced_by(name)
+    if name in TOTALS:
+        return paced.explain(name, origins, **given)
+    phases = {phase: deployment.paced_by(phase).explain(phase, **given) for phase in open_phases(given)}
+    words = dict.fromkeys(phases, ("of the slowest pipeline stage", ""))
+    values = {phase: derivation.value for phase, derivation in phases.items()}
+    return resting_on(paced.explain(name, {**words, **origins}, **values, **given), phases)
+
+
+def resting_on(node: Derivation, others: Mapping[str, Derivation]) -> Derivation:
+    """A derivation whose inputs of these names are no bare numbers, but rest on derivations of their own, each once."""
+    left = dict(others)
+
+    def rested(each: Derivation) -> Derivation:
+        if each.name in left and not each.seen and not each.parts:
+            return replace(each, parts=(left.pop(each.name),))
+        return replace(each, parts=tuple(map(rested, each.parts)))
+
+    return rested(node)
