@@ -87,6 +87,19 @@ def test_reads_without_scripts(answered: tuple[str, Seen]) -> None:
     assert seen.tags.count("svg") >= 4
 
 
+def test_underlined_numbers_lead_to_their_derivations(answered: tuple[str, Seen]) -> None:
+    """Every one, and each derivation stands once: what was derived before is pointed to."""
+    text, seen = answered
+    ways = [value for name, value in seen.attributes if name == "href"]
+    places = [value for name, value in seen.attributes if name == "id" and value.startswith("derivation-")]
+    assert len(ways) > 60
+    assert {way.removeprefix("#") for way in ways} <= set(places)
+    assert len(places) == len(set(places))
+    assert "see step_high_s" in text
+    for name in ("step_s", "step_s:low", "ledger:HBM as sold", "prefill_servers_per_decode_server"):
+        assert f"<code>{name}</code>" in text
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(name: str) -> None:
     text, seen = page(model_from_config(CONFIG, name, "config.json"))

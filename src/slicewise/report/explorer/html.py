@@ -9,9 +9,8 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from slicewise.errors import SlicewiseError
-from slicewise.report.explain import explain_lines
 from slicewise.report.explorer.explore import Document, document
+from slicewise.report.explorer.folded import fold
 from slicewise.report.explorer.found import Found
 from slicewise.report.figures import vega_lite_svg
 
@@ -26,6 +25,7 @@ main.report { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 .report .answer { min-height: 0; }
 .report figure { margin: 0; overflow-x: auto; }
 .report figure svg { max-width: 100%; height: auto; }
+.report figure svg.mesh { max-width: 30rem; }
 .report pre { overflow-x: auto; padding: .75rem 1rem; background: var(--faint); border-radius: 6px;
   font: .84rem/1.5 ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; white-space: pre; }
 .report details { margin: .3rem 0; }
@@ -33,10 +33,6 @@ main.report { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 .report footer { margin-top: 3rem; color: var(--quiet); }
 @media print { .report details { break-inside: avoid; } }
 """
-_DERIVED = (
-    "step_s", "tokens_per_s", "usd_per_million_output_tokens", "request_usd", "ttft_s", "total_bytes", "max_batch",
-    "critical_batch", "tpot_shared_s", "prefill_servers_per_decode_server",
-)  # fmt: skip
 
 
 def report_of(found: Found) -> str:
@@ -46,6 +42,7 @@ def report_of(found: Found) -> str:
         InputError: vl-convert is not installed.
     """
     told = document(found)
+    derivations = fold(found, told)
     parts = [
         f"<h1>slicewise · {_text(told['title'])}</h1>",
         _answer(told),
@@ -53,16 +50,16 @@ def report_of(found: Found) -> str:
         _items("Of the model", told["model"]["notes"]),
         _memory(told["memory"]),
         _figure("Latency against throughput", told["frontier"]),
-        _figure("Where a step's time goes", told["breakdown"]),
+        _figure("Where a step's time goes", told["breakdown"], _terms(told["breakdown"])),
         _mesh(told["mesh"]),
         _servers(told["servers"], told["fleet"]),
-        _table("Cost", told["cost"]["rows"], told["cost"]["price"]) if told["cost"] else "",
+        _table("Cost", told["cost"]["rows"], [{"text": told["cost"]["price"]}]) if told["cost"] else "",
         _runner_up(told["runner_up"]),
         _candidates(told["candidates"]),
         _what_ifs(told["what_ifs"]),
         _items("Not taken", [f"{item['slice']}: {item['detail']}" for item in told["rejected"]]),
         _items("Assumed", told["assumptions"]),
-        _derivations(found),
+        f"<section><h2>How the numbers come about</h2>{derivations}</section>",
         f"<section><h2>The same on the command line</h2><pre>{_text(told['command'])}</pre></section>",
     ]
     return (
@@ -71,7 +68,8 @@ def report_of(found: Found) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_text(told['title'])}</title><style>{_style()}</style></head>"
         f'<body><main class="report">{"".join(parts)}'
-        "<footer><p>Made by slicewise. Point at a number for its exact value.</p></footer></main></body></html>\n"
+        "<footer><p>By slicewise. Point at a number for its exact value; an underlined one leads to how it came about."
+        "</p></footer></main></body></html>\n"
     )
 
 
@@ -99,7 +97,10 @@ def _number(number: Mapping[str, Any] | None) -> str:
         return ""
     suffix = f' <span class="unit">{_text(number["suffix"])}</span>' if number["suffix"] else ""
     ink = f" ink-{_text(number['resource'])}" if number["resource"] else ""
-    return f'<span class="num{ink}" title="{_text(number["exact"])}">{_text(number["figure"])}{suffix}</span>'
+    tag, way = ("a", f' href="#{number["anchor"]}"') if "anchor" in number else ("span", "")
+    door = " door" if way else ""
+    title = f'title="{_text(number["exact"])}"'
+    return f'<{tag} class="num{ink}{door}"{way} {title}>{_text(number["figure"])}{suffix}</{tag}>'
 
 
 def _answer(told: Document) -> str:
@@ -118,8 +119,8 @@ def _segment(segment: Mapping[str, Any]) -> str:
     return _text(segment["text"])
 
 
-def _table(title: str, rows: Iterable[Mapping[str, Any]], note: str = "") -> str:
-    """Numbers by name, with the bound and the range where they are told."""
+def _table(title: str, rows: Iterable[Mapping[str, Any]], note: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Numbers by name, with the bound and the range where they are told; above them a sentence in segments."""
     listed = list(rows)
     if not listed:
         return ""
@@ -133,7 +134,7 @@ def _table(title: str, rows: Iterable[Mapping[str, Any]], note: str = "") -> str
         for row in listed
     )
     head = f'<thead><tr><th scope="col"></th>{head}</tr></thead>' if head else ""
-    lead = f'<p class="quiet">{_text(note)}</p>' if note else ""
+    lead = f'<p class="quiet">{"".join(map(_segment, note))}</p>' if note else ""
     return f'<section><h2>{_text(title)}</h2>{lead}<table class="rows">{head}<tbody>{body}</tbody></table></section>'
 
 
@@ -152,7 +153,7 @@ def _memory(memory: Mapping[str, Any] | None) -> str:
         for segment in memory["segments"]
     )
     lines = "".join(
-        f'<tr><th scope="row">{_text(line["label"])}</th><td class="right">{_number(line["number"])}</td>'
+        f'<tr><th scope="row">{_text(line["label"])}</th><td class="right">{_ends(line)}</td>'
         f'<td class="quiet">{_text(line["certainty"])}, {_text(line["why"])}</td></tr>'
         for line in memory["lines"]
     )
@@ -167,14 +168,32 @@ def _memory(memory: Mapping[str, Any] | None) -> str:
     )
 
 
-def _figure(title: str, part: Mapping[str, Any] | None) -> str:
+def _ends(line: Mapping[str, Any]) -> str:
+    """The bytes of a line: both ends of a range."""
+    return " – ".join(filter(None, (_number(line["number"]), _number(line["most"]))))
+
+
+def _terms(breakdown: Mapping[str, Any] | None) -> str:
+    """The terms of the step, and where it is compute-bound."""
+    if breakdown is None:
+        return ""
+    critical = {"label": "compute-bound from batch", "number": breakdown["critical_batch"]}
+    note = f"<li>{_text(breakdown['note'])}</li>" if breakdown["note"] else ""
+    told = [*breakdown["terms"], *([critical] if critical["number"] else [])]
+    items = "".join(
+        f'<li><span class="quiet">{_text(one["label"])}</span> {_number(one["number"])}</li>' for one in told
+    )
+    return f'<ul class="terms small">{note}{items}</ul>'
+
+
+def _figure(title: str, part: Mapping[str, Any] | None, below: str = "") -> str:
     if part is None:
         return ""
     chart = part["chart"]
     drawn = vega_lite_svg({**chart["spec"]["light"], "datasets": chart["data"]})
     return (
         f'<section><h2>{_text(title)}</h2><figure role="img" aria-label="{_text(chart["alt"])}">{drawn}</figure>'
-        "</section>"
+        f"{below}</section>"
     )
 
 
@@ -189,7 +208,7 @@ def _servers(servers: Mapping[str, Any] | None, fleet: Mapping[str, Any] | None)
     if servers is not None:
         ratio = {"label": "prefill servers per decode server", "number": servers["ratio"]}
         rows = [{**dict.fromkeys(("bound", "low", "high")), **ratio}] if servers["ratio"] else []
-        found = _table("Prefill and decode", [*rows, *servers["rows"]], servers["why"])
+        found = _table("Prefill and decode", [*rows, *servers["rows"]], servers["said"])
     return found + (_table("Servers for the rate", fleet["rows"]) if fleet else "")
 
 
@@ -215,7 +234,7 @@ def _candidates(candidates: list[Document]) -> str:
 
 
 def _runner_up(runner_up: Mapping[str, Any] | None) -> str:
-    return _table("Next best", runner_up["rows"], runner_up["text"]) if runner_up else ""
+    return _table("Next best", runner_up["rows"], [{"text": runner_up["text"]}]) if runner_up else ""
 
 
 def _what_ifs(what_ifs: Iterable[Mapping[str, Any]]) -> str:
@@ -234,16 +253,3 @@ def _change(what_if: Mapping[str, Any]) -> str:
 def _items(title: str, items: Iterable[str], level: int = 2) -> str:
     listed = "".join(f"<li>{_text(item)}</li>" for item in items)
     return f"<section><h{level}>{_text(title)}</h{level}><ul>{listed}</ul></section>" if listed else ""
-
-
-def _derivations(found: Found) -> str:
-    """Every headline number down to its sources, folded up."""
-    folded = []
-    for name in _DERIVED:
-        try:
-            derivation = found.step.explain(name)
-        except SlicewiseError:
-            continue  # a number that this answer does not have, such as a price that is not known
-        lines = "\n".join(explain_lines(derivation))
-        folded.append(f"<details><summary><code>{_text(name)}</code></summary><pre>{_text(lines)}</pre></details>")
-    return f"<section><h2>How the numbers come about</h2>{''.join(folded)}</section>"
