@@ -53,3 +53,18 @@ def test_schema_tells_every_word(client: TestClient) -> None:
             assert set(body["properties"]) == set(question.offered)
             assert body["additionalProperties"] is False
         assert set(told["get"]["responses"]) >= {"200", "422"}
+
+
+def test_keys_of_answers_are_told_with_units_and_meanings(client: TestClient, page: str) -> None:
+    properties = client.get("/openapi.json").json()["paths"]["/api/step"]["get"]["responses"]["200"]["content"][
+        "application/json"
+    ]["schema"]["properties"]
+    assert properties["param_load_s"] == {
+        "type": ["number", "null"],
+        "description": "Time to read every weight once [s]",
+    }
+    assert set(properties) == set(client.get("/api/step?model=llama-3-8b&slice=v5e:2x2").json())
+    shown = re.sub(r"<[^>]+>", " ", unescape(page))
+    assert "Time to read every weight once" in shown
+    answered = [name for name, question in questions().items() if not question.headers]
+    assert shown.count("of the answer") == len(answered)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from slicewise.planner.vocabulary import WORDS
 from slicewise.web.app import create_app
+from slicewise.web.keys import EXAMPLES
 from slicewise.web.questions import questions
-from slicewise.web.schema import EXAMPLES
 
 schemathesis = pytest.importorskip("schemathesis")
 checks = pytest.importorskip("schemathesis.checks")

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
@@ -16,10 +17,20 @@ import slicewise
 from slicewise.report.figures import vega_library
 from slicewise.web.api import DEFECT, detail, router
 from slicewise.web.documentation import documentation_page
-from slicewise.web.schema import DESCRIPTION
+from slicewise.web.schema import DESCRIPTION, with_answers
 from slicewise.web.security import Guard
 
 PAGE = Path(str(resources.files("slicewise.report").joinpath("page")))
+
+
+class Application(FastAPI):
+    """FastAPI, whose description tells the keys of each answer, once somebody asks for it."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI description."""
+        if self.openapi_schema is None:
+            self.openapi_schema = with_answers(super().openapi())
+        return self.openapi_schema
 
 
 def create_app(hosts: frozenset[str] | None = None) -> FastAPI:
@@ -28,7 +39,7 @@ def create_app(hosts: frozenset[str] | None = None) -> FastAPI:
     Args:
         hosts: names that it answers for; None for any.
     """
-    app = FastAPI(
+    app = Application(
         title="slicewise",
         version=slicewise.__version__,
         description=DESCRIPTION,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from itertools import groupby
-from typing import Any
 from urllib.parse import urlencode
 
+from slicewise.web.keys import example_of, keys_of
 from slicewise.web.questions import Question, questions
-from slicewise.web.schema import DESCRIPTION, EXAMPLES, meaning
-from slicewise.web.words import CONFIG
+from slicewise.web.schema import DESCRIPTION, meaning
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --quiet: #59636e; --line: #d9dee4; --link: #0060a8; --ground: #fff; }
@@ -26,20 +24,6 @@ td, th { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
   border-bottom: 1px solid var(--line); } th { font-weight: 600; } .quiet { color: var(--quiet); }
 details { margin: .4rem 0; } summary { cursor: pointer; color: var(--link); }
 """
-_ASKED: Mapping[str, tuple[str, ...]] = {
-    "plan": ("model", "chip", "weights", "kv"),
-    "step": ("model", "slice", "weights", "kv", "batch", "context"),
-    "prefill": ("model", "slice", "isl"),
-    "memory": ("model", "weights", "kv", "context"),
-    "limits": ("model", "slice"),
-    "frontier": ("model", "slice", "context"),
-    "disaggregate": ("model", "slice", "rate"),
-    "compare": ("names", "model"),
-    "explain": ("command", "name", "model", "slice"),
-    "explore": ("model", "slice", "weights", "kv", "context"),
-    "report": ("model", "slice", "weights", "kv"),
-    "book": ("question",),
-}
 
 
 def documentation_page(version: str) -> str:
@@ -83,14 +67,27 @@ def _section(question: Question) -> str:
         for word, repeats in question.offered.items()
     )
     table = f"<details><summary>{len(question.offered)} words</summary><table>{rows}</table></details>" if rows else ""
+    answer = _answer(question)
     methods = "GET, POST" if question.takes_config else "GET"
     return (
         f'<section id="{question.name}"><h3>{methods} <code>/api/{question.name}</code></h3>'
-        f"<p>{escape(question.summary)}</p>{_example(question)}{table}</section>"
+        f"<p>{escape(question.summary)}</p>{_example(question)}{table}{answer}</section>"
     )
 
 
+def _answer(question: Question) -> str:
+    """The keys of the answer, with units and meanings."""
+    keys = keys_of(question.name)
+    rows = "".join(
+        f'<tr><td><code>{escape(key.name)}</code></td><td class="quiet">{escape(key.unit or key.kind)}</td>'
+        f"<td>{escape(key.meaning)}</td></tr>"
+        for key in keys
+    )
+    what = f"{len(keys)} keys of {'each item of ' if question.is_list else ''}the answer"
+    return f"<details><summary>{what}</summary><table>{rows}</table></details>" if rows else ""
+
+
 def _example(question: Question) -> str:
-    said: list[tuple[str, Any]] = [(word, EXAMPLES[word]) for word in _ASKED.get(question.name, ()) if word != CONFIG]
+    said = example_of(question)
     address = f"/api/{question.name}{'?' if said else ''}{urlencode(said, safe=':')}"
     return f'<pre><a href="{escape(address, quote=True)}">{escape(address)}</a></pre>'

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from slicewise.planner.vocabulary import WORDS
-from slicewise.web.questions import MODEL_WORDS, OWN_WORDS, Question
+from slicewise.web.keys import EXAMPLES, Key, keys_of
+from slicewise.web.questions import MODEL_WORDS, OWN_WORDS, Question, questions
 from slicewise.web.words import CONFIG, LONGEST, MOST_BYTES, MOST_REPEATS, is_truth
 
 Schema = dict[str, Any]
@@ -20,14 +21,6 @@ What does not fit is an answer: 200 with `fits` false and the reason. What is no
 `detail`, the one line that the command line prints. Words that name files of the machine are not offered. A word has at
 most {LONGEST} characters, one that repeats at most {MOST_REPEATS} values, a body at most {MOST_BYTES:,} bytes.
 """
-EXAMPLES = {
-    "model": "llama-3-70b", "slice": "v5e:4x4", "chip": "v5e", "weights": "int8", "kv": "int8", "compute": "bf16",
-    "isl": "8192", "osl": "512", "context": "8192", "batch": "32", "tpot": "50ms", "ttft": "2s", "rate": "3",
-    "objective": "cost", "price": "1.2", "prefill_slice": "v5e:4x4", "network": "50GB/s", "params": "70e9",
-    "hbm": "16GB", "memory_fraction": "0.95", "mfu": "0.4", "ici": "auto", "split": "whole", "kv_split": "batch",
-    "view": "expected", "engine": "vllm", "reserve": "1GiB", "tp": "8", "pp": "1", "dp": "1", "ep": "1",
-    "names": "v5e", "command": "step", "name": "step_s", "question": "0.7",
-}  # fmt: skip
 
 
 def meaning(word: str) -> str:
@@ -74,7 +67,7 @@ def _back(question: Question) -> Schema:
         "type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"],
     }  # fmt: skip
     said = {"application/json": {"schema": refusal}}
-    schema = {"type": "array" if question.is_list else "object"} if not question.headers else {"type": "string"}
+    schema = {"type": "string"} if question.headers else {"type": "array" if question.is_list else "object"}
     return {
         "responses": {
             "200": {"description": "The answer.", "content": {question.media_type: {"schema": schema}}},
@@ -83,3 +76,21 @@ def _back(question: Question) -> Schema:
             "503": {"description": "Too many questions wait.", "content": said},
         }
     }
+
+
+def with_answers(document: Schema) -> Schema:
+    """The whole description, with the keys of each answer. They are read off examples, which takes a second."""
+    for name, question in questions().items():
+        if question.headers:
+            continue
+        one = {"type": "object", "properties": {key.name: _kept(key) for key in keys_of(name)}}
+        answer = {"type": "array", "items": one} if question.is_list else one
+        for told in document["paths"][f"/api/{name}"].values():
+            told["responses"]["200"]["content"][question.media_type]["schema"] = answer
+    return document
+
+
+def _kept(key: Key) -> Schema:
+    unit = f" [{key.unit}]" if key.unit else ""
+    told = {"description": f"{key.meaning}{unit}".strip()} if key.meaning or unit else {}
+    return {**({"type": [key.kind, "null"]} if key.kind else {}), **told}
