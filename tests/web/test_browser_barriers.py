@@ -36,6 +36,40 @@ def test_no_barrier(opened: Opened, theme: str, width: int, words: str) -> None:
         assert serious(axe_playwright.Axe(), page) == []
 
 
+OPENED = {
+    "menu": ("#export",),
+    "more": ("#form details summary",),
+    "paste": ("#paste-open",),
+    "models": ("#model",),
+    "ledger": (".ledger summary", ".assumed summary"),
+    "comparison": ("#compare",),
+    "language": ("#language",),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_opens_is_no_barrier(opened: Opened, theme: str) -> None:
+    axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    for name, clicks in OPENED.items():
+        page = opened(PLAN, color_scheme=theme)
+        for selector in clicks:
+            page.locator(selector).first.click()
+        page.wait_for_timeout(400)
+        assert serious(axe_playwright.Axe(), page) == [], name
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_about_it_are_no_barrier(browser: Any, address: str, theme: str) -> None:
+    axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    page = browser.new_context(color_scheme=theme, bypass_csp=True).new_page()
+    for path in ("/docs", "/api/report?model=llama-3-70b&slice=v5e:4x4"):
+        if path == "/docs":
+            page.goto(f"{address}{path}")
+        else:  # it is sent as a file to keep
+            page.set_content(page.request.get(f"{address}{path}").text())
+        assert serious(axe_playwright.Axe(), page) == [], path
+
+
 def serious(axe: Any, page: Any) -> list[str]:
     """The serious violations, each with where it is."""
     found = axe.run(page).response["violations"]

@@ -191,6 +191,7 @@ def _figure(title: str, part: Mapping[str, Any] | None, below: str = "") -> str:
         return ""
     chart = part["chart"]
     drawn = vega_lite_svg({**chart["spec"]["light"], "datasets": chart["data"]})
+    drawn = drawn.replace("<svg ", '<svg aria-hidden="true" ', 1)  # the figure says what it shows
     return (
         f'<section><h2>{_text(title)}</h2><figure role="img" aria-label="{_text(chart["alt"])}">{drawn}</figure>'
         f"{below}</section>"
