@@ -28,6 +28,18 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "num_hidden_layers": 16,
+    "vocab_size": 128256,
+    "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+}
+"""A config.json to paste."""
 _PATIENCE_S = 30.0
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from helpers.browsers import ready, until
+from helpers.browsers import CONFIG, ready, until
 
 pytestmark = pytest.mark.browser
 
@@ -147,20 +147,9 @@ def test_a_broken_config_is_answered_in_one_line(opened: Opened, text: str, said
 
 
 def test_a_pasted_config_is_planned_and_shared(opened: Opened) -> None:
-    config = {
-        "model_type": "llama",
-        "hidden_size": 2048,
-        "intermediate_size": 8192,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "num_hidden_layers": 16,
-        "vocab_size": 128256,
-        "tie_word_embeddings": True,
-        "torch_dtype": "bfloat16",
-    }
     page = opened()
     page.locator("#paste-open").click()
-    page.locator("#paste").fill(json.dumps(config))
+    page.locator("#paste").fill(json.dumps(CONFIG))
     page.locator("#paste-read").click()
     until(page, "location.hash.includes('config')")
     ready(page)

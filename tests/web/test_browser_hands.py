@@ -8,23 +8,12 @@ from typing import Any
 
 import pytest
 
-from helpers.browsers import ready, until
+from helpers.browsers import CONFIG, ready, until
 
 pytestmark = pytest.mark.browser
 
 PLAN = "?model=llama-3-70b&chip=v5e&weights=int8&kv=int8&tpot=50ms"
 OFF_GRID = f"{PLAN}&isl=5000"
-CONFIG = {
-    "model_type": "llama",
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "num_hidden_layers": 16,
-    "vocab_size": 128256,
-    "tie_word_embeddings": True,
-    "torch_dtype": "bfloat16",
-}
 HOLD_MS = 900
 """A little longer than a slider counts as held after its last move."""
 Opened = Callable[..., Any]

@@ -15,7 +15,7 @@ const CHOICES = {
   split: ["whole", "ideal"],
   kv_split: ["batch", "copy"],
 };
-const FURTHER = ["params", "hbm", "memory_fraction", "mfu", "network"];
+const FURTHER = ["params", "hbm", "memory_fraction", "reserve", "mfu", "network", "prefill_slice"];
 const RANKS = ["tp", "pp", "dp", "ep"];
 
 const fields = {};
