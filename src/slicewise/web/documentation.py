@@ -10,21 +10,6 @@ from slicewise.web.keys import example_of, keys_of
 from slicewise.web.questions import Question, questions
 from slicewise.web.schema import DESCRIPTION, meaning
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --quiet: #59636e; --line: #d9dee4; --link: #0060a8; --ground: #fff; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8ebef; --quiet: #a3acb8; --line: #2f363f; --link: #6db8ee; --ground: #14171c; } }
-body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: var(--ground);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 2.5rem; } h3 { margin: 2rem 0 .3rem; font-size: 1.1rem; }
-a { color: var(--link); } code, pre { font: .92em/1.5 ui-monospace, "Cascadia Mono", Menlo, monospace; }
-pre { overflow-x: auto; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: 6px; }
-table { border-collapse: collapse; width: 100%; }
-td, th { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
-  border-bottom: 1px solid var(--line); } th { font-weight: 600; } .quiet { color: var(--quiet); }
-details { margin: .4rem 0; } summary { cursor: pointer; color: var(--link); }
-"""
-
 
 def documentation_page(version: str) -> str:
     """The page."""
@@ -35,7 +20,8 @@ def documentation_page(version: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>slicewise API</title><style>{_STYLE}</style></head><body><main>"
+        '<title>slicewise API</title><link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
+        '<link rel="stylesheet" href="/static/docs.css"></head><body><main>'
         f'<h1>slicewise API</h1><p class="quiet">Version {escape(version)} · <a href="/">explorer</a> ·'
         ' <a href="/openapi.json">openapi.json</a></p>'
         f"{_prose(DESCRIPTION)}<ul>{contents}</ul>{parts}</main></body></html>"

@@ -88,4 +88,4 @@ def _meaning(name: str, result: Any) -> str:
         found = result.explain(name)
     except SlicewiseError:
         return ""
-    return str(found.meaning or found.origin)
+    return str(found.meaning)

@@ -13,7 +13,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
-        "style-src 'self' 'unsafe-inline'",  # Vega sets the style of its tooltip and of its frame in the page
+        "style-src 'self'",
         "img-src 'self' data: blob:",  # pictures are exported by way of data and blob addresses
         "font-src 'self'",
         "connect-src 'self'",

@@ -69,8 +69,8 @@ export class Chart {
   }
 
   axes() {
-    const { signals } = this.chart;
-    return this.beside ? widest(signals, this.beside.signals) : signals;
+    const signals = this.chart?.signals ?? {};
+    return this.chart && this.beside ? widest(signals, this.beside.signals) : signals;
   }
 
   async fill(data, signals = {}) {
