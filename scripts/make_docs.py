@@ -280,8 +280,8 @@ def formulas_page() -> str:
     parts = [HEAD.strip(), "\n".join(files)]
     for module in MODULES:
         parts += [f"## {_title(module)}", f"`{module.__name__}`. {_paragraphs(inspect.getdoc(module) or '')}"]
-        parts += [_entry(entry, known) for entry in found if entry.module == module.__name__]
         parts += _elsewhere(module, found)
+        parts += [_entry(entry, known) for entry in found if entry.module == module.__name__]
     return "\n\n".join([*parts, _helpers(found), _constants(found), _documents()]) + "\n"
 
 

@@ -1,6 +1,7 @@
 """Three figures of a number: each follows from the times by the same formulas, and the book has bounds only."""
 
 import json
+import math
 
 import pytest
 
@@ -160,3 +161,17 @@ def test_a_pipelines_times_are_derived_stage_by_stage() -> None:
     assert found is not None
     for name in ("ttft_s", "tpot_shared_s", "requests_per_s_shared"):
         assert found.step.explain(name).value == pytest.approx(getattr(found, name), rel=1e-12)
+    split = slicewise.disaggregate("deepseek-v3", slice="h200:16", tp=8, pp=2)
+    ratio = split.explain()
+    assert ratio.value == split.prefill_servers_per_decode_server
+    assert ratio.value == pytest.approx(split.decode_requests_per_s / split.prefill_requests_per_s, rel=1e-9)
+
+
+def test_a_pipelines_servers_keep_up_with_the_rate() -> None:
+    """What is counted rests on both phases, each at the pace of its own slowest stage."""
+    found = slicewise.plan("deepseek-v3", slice="h200:16", tp=8, pp=2, rate=174)
+    option, fleet = found.recommended, found.fleet
+    assert option is not None
+    assert fleet is not None
+    assert fleet.replicas == math.ceil(174 / option.requests_per_s_shared)
+    assert found.explain("replicas").value == fleet.replicas

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 import slicewise
 from slicewise.errors import UnknownNameError
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.ledger import ESTIMATE, EXACT, LEDGER, MOST, RANGE, LedgerLine, ledger_lines, line_of
+from slicewise.planner.ledger import ESTIMATE, EXACT, LEDGER_LINE, MOST, RANGE, LedgerLine, ledger_lines, line_of
 from slicewise.planner.reserve import graphs
 from slicewise.units import GIB
 
@@ -158,8 +158,8 @@ def test_every_line_is_derived(deployment: Deployment, batch: int) -> None:
         assert found.formula or found.origin
         most = line.explain(deployment, batch, most=True)
         assert most.value == pytest.approx(line.most_bytes, rel=1e-12)
-        assert line_of(lines, f"{LEDGER}{line.name}") == (line, False)
-        assert line_of(lines, f"{LEDGER}{line.name}{MOST}") == (line, True)
+        assert line_of(lines, f"{LEDGER_LINE}{line.name}") == (line, False)
+        assert line_of(lines, f"{LEDGER_LINE}{line.name}{MOST}") == (line, True)
 
 
 def test_a_line_that_is_not_there_is_told_apart() -> None:

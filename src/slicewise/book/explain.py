@@ -1,4 +1,4 @@
-"""The derivation of our number for a row of the book: each quantity that it is made of, down to sourced facts."""
+"""The derivation of our number for a row of the book: each quantity that it is made of, as the planner derives it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from slicewise.book.ours import Planner, compute, deployment_of, given_of, owner_of, read
+from slicewise.book.ours import Planner, compute, deployment_of, given_of, known_deployment, owner_of, read
 from slicewise.book.questions import Row, rows
 from slicewise.book.readings import READINGS, RESTS_ON
 from slicewise.book.run import tidy
@@ -61,12 +61,17 @@ def derivation_of(row: Row, planner: Planner) -> Derivation:
         name=row.quantity,
         value=ours,
         unit=row.unit,
-        meaning=row.title,
+        meaning=_meaning(row, parts),
         formula=formula,
         numbers=numbers,
         computed_by=computed_by,
         parts=tuple(parts),
     )
+
+
+def _meaning(row: Row, parts: list[Derivation]) -> str:
+    """What it is: as its only quantity says, or as the question calls it."""
+    return (parts[0].meaning if len(parts) == 1 else "") or row.quantity
 
 
 def _product(row: Row, texts: list[str]) -> str:
@@ -100,6 +105,8 @@ def _factor(row: Row, result: Any, path: str, given: Mapping[str, Any]) -> Deriv
             origin=origin,
             parts=tuple(result.explain(each) for each in RESTS_ON.get(path, ())),
         )
+    if row.within is not None and path == row.largest:
+        return _searched(row, result, given)
     owner, name = owner_of(result, path)
     value, computed_by = read(result, path, given)
     for way in _ways(row, result, path, given):
@@ -112,6 +119,21 @@ def _factor(row: Row, result: Any, path: str, given: Mapping[str, Any]) -> Deriv
     return Derivation(name=name, value=value, unit="", origin=f"{type(owner).__name__} of the answer: {computed_by}")
 
 
+def _searched(row: Row, result: Any, given: Mapping[str, Any]) -> Derivation:
+    """What was searched to meet a step time: the step there, and one beyond, or what memory allows."""
+    deployment, most = known_deployment(result), given[row.largest]
+    point = {"batch": getattr(result, "batch", 1), **given}
+    steps = {at: deployment.explain("step_s", **{**point, row.largest: at}) for at in (most, most + 1)}
+    return Derivation(
+        name=row.largest,
+        value=most,
+        unit="",
+        meaning=f"The largest {row.largest} that fits and whose step takes {row.within} at most",
+        formula=f"largest {row.largest} with step_s <= {row.within}",
+        parts=tuple(replace(step, name=f"step_s at {row.largest} {at:,.0f}") for at, step in steps.items()),
+    )
+
+
 def _ways(row: Row, result: Any, path: str, given: Mapping[str, Any]) -> Iterator[Callable[[], Derivation]]:
     """How a number may be derived: as its owner does, as a row of a comparison, or by its formula."""
     owner, name = owner_of(result, path)
@@ -120,7 +142,8 @@ def _ways(row: Row, result: Any, path: str, given: Mapping[str, Any]) -> Iterato
     if not given and hasattr(owner, "explain"):
         yield lambda: owner.explain(name)
     if not given and hasattr(result, "rows"):
-        yield lambda: result.explain(name).parts[int(path.split(".")[1])]
+        at = next((int(part) for part in path.split(".") if part.isdigit()), 0)
+        yield lambda: result.explain(name).parts[at]
     deployment = deployment_of(owner) or deployment_of(result)
     if deployment is not None:
         batch = {"batch": getattr(owner, "batch", 1)}

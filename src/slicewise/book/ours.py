@@ -97,7 +97,7 @@ def given_of(row: Row, result: Any) -> dict[str, Any]:
     given = dict(row.given)
     for name, value in row.given.items():
         if isinstance(value, str):
-            given[name] = _known_deployment(result).value(value)
+            given[name] = known_deployment(result).value(value)
     if row.within is not None:
         given[row.largest] = _searched(row, result, given)
     return given
@@ -105,7 +105,7 @@ def given_of(row: Row, result: Any) -> dict[str, Any]:
 
 def _searched(row: Row, result: Any, given: dict[str, Any]) -> float:
     """The largest batch or context that fits and whose step meets the limit."""
-    deployment, limit_s = _known_deployment(result), parse(row.within or "", "s", "within")
+    deployment, limit_s = known_deployment(result), parse(row.within or "", "s", "within")
     point = {"batch": result.batch, **given}
     most = int(deployment.value(_MOST[row.largest], **point))
     found = largest_batch(
@@ -150,7 +150,12 @@ def deployment_of(owner: Any) -> Deployment | None:
     return None
 
 
-def _known_deployment(owner: Any) -> Deployment:
+def known_deployment(owner: Any) -> Deployment:
+    """The deployment of a result.
+
+    Raises:
+        CatalogError: it has none.
+    """
     found = deployment_of(owner)
     if found is None:
         message = f"questions.toml: {type(owner).__name__} has no deployment to set a quantity of"

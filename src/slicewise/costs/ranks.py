@@ -20,8 +20,8 @@ def weight_bytes_per_chip(held_weights: tuple[HeldTensor, ...], table_bytes: Rea
     return sum(weight.n_bytes for weight in held_weights) + table_bytes
 
 
-def matrix_bytes_per_chip(weight_bytes_per_chip: Real, table_bytes: Real) -> Real:
-    """Weights of the fullest chip without the engine's rotary table. [B]"""
+def parameter_bytes_per_chip(weight_bytes_per_chip: Real, table_bytes: Real) -> Real:
+    """Parameters of the fullest chip, without the rotary table that an engine keeps. [B]"""
     return weight_bytes_per_chip - table_bytes
 
 

@@ -18,7 +18,7 @@ from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
 from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
-from slicewise.planner.pacing import TOTALS, explain_paced, is_time, open_phases, slowest
+from slicewise.planner.pacing import TOTALS, explain_paced, is_paced, open_phases, slowest
 from slicewise.planner.rates import peak_rate
 from slicewise.spec.chip import Price
 from slicewise.spec.efficiency import Efficiency, Scale
@@ -314,7 +314,7 @@ class Deployment:
             return self._evaluate(names, **given)
         by_stage: dict[int | None, list[str]] = {}
         for name in names:
-            by_stage.setdefault(self.paced_by(name).stage if is_time(self.graph, name) else None, []).append(name)
+            by_stage.setdefault(self.paced_by(name).stage if is_paced(self.graph, name) else None, []).append(name)
         found: Values = {}
         for stage, asked in by_stage.items():
             one, derived = (
@@ -361,7 +361,7 @@ class Deployment:
             UnknownNameError: no such quantity.
             UnknownFactError: it rests on a fact that is not known, such as a price.
         """
-        if self._stages and is_time(self.graph, name):
+        if self._stages and is_paced(self.graph, name):
             return explain_paced(self, name, origins or {}, **given)
         try:
             return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})

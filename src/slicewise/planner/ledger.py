@@ -16,7 +16,7 @@ from slicewise.planner.reserve import buffers, graphs, reserve
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT
 
 EXACT, ESTIMATE, RANGE = "exact", "estimate", "range"
-LEDGER, MOST = "ledger:", ":most"
+LEDGER_LINE, MOST = "ledger:", ":most"
 """How a line without a formula is called by `--explain`, and the upper end of its range."""
 _FORMULAS = {
     "usable": "hbm_bytes_per_chip",
@@ -64,7 +64,7 @@ class LedgerLine:
         if self.quantity is not None:
             return deployment.explain(self.quantity, batch=batch)
         return Derivation(
-            name=f"{LEDGER}{self.name}{MOST if most else ''}",
+            name=f"{LEDGER_LINE}{self.name}{MOST if most else ''}",
             value=self.most_bytes if most else self.n_bytes,
             unit="B",
             meaning=f"{self.name}: {'the most of a range' if most else _MEANT[self.certainty]}",
@@ -105,7 +105,7 @@ def line_of(lines: tuple[LedgerLine, ...], name: str) -> tuple[LedgerLine, bool]
     Raises:
         UnknownNameError: there is no such line.
     """
-    called = name.removeprefix(LEDGER)
+    called = name.removeprefix(LEDGER_LINE)
     for line in lines:
         if called in (line.name, f"{line.name}{MOST}"):
             return line, called != line.name
@@ -178,9 +178,9 @@ def _weights(deployment: Deployment, values: Mapping[str, float]) -> list[Ledger
     if not table:
         return [line]
     why = "a row a position of the stated limit, on every chip"
-    without = float(deployment.value("matrix_bytes_per_chip"))
+    without = float(deployment.value("parameter_bytes_per_chip"))
     return [
-        replace(line, n_bytes=without, most_bytes=without, quantity="matrix_bytes_per_chip"),
+        replace(line, n_bytes=without, most_bytes=without, quantity="parameter_bytes_per_chip"),
         replace(_line("rotary table", table, table, EXACT, why, counted=True), quantity="table_bytes"),
     ]
 

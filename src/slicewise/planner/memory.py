@@ -13,8 +13,7 @@ from slicewise.planner.deployment import Deployment
 from slicewise.planner.engine_memory import EngineMemory, Started, engine_memory, started
 from slicewise.planner.feasible import memory_verdict
 from slicewise.planner.layouts import AskedLayout, layouts
-from slicewise.planner.ledger import LEDGER as LINE
-from slicewise.planner.ledger import LedgerLine, ledger_lines, line_of
+from slicewise.planner.ledger import LEDGER_LINE, LedgerLine, ledger_lines, line_of
 from slicewise.planner.question import Flags, Quantity, Question, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -103,7 +102,7 @@ class Memory:
         """
         if name == "max_context_tokens":
             return _explain_context(self.ledger.deployment, self.ledger.batch)
-        if name.startswith(LINE):
+        if name.startswith(LEDGER_LINE):
             line, most = line_of(self.lines, name)
             return line.explain(self.ledger.deployment, self.ledger.batch, most=most)
         return self.ledger.explain(name or "total_bytes")

@@ -20,13 +20,25 @@ TOTALS = frozenset(
 )
 """Times of a whole phase, each of the pipeline stage that is the slowest by it."""
 
+PHASES = ("step_s", "prefill_s")
 _UNITS = ("s", "1/s", "USD")
+_KEPT = "resting on phases"
 
 
-def is_time(graph: Graph, name: str) -> bool:
-    """Whether the slowest pipeline stage decides a quantity: a time, a rate or a price."""
+def is_paced(graph: Graph, name: str) -> bool:
+    """Whether the slowest pipeline stage decides a quantity: a time, a rate, a price, or what rests on a phase."""
     formula = graph.formulas.get(name)
-    return formula is not None and formula.unit in _UNITS
+    return formula is not None and (formula.unit in _UNITS or name in _resting_on_phases(graph))
+
+
+def _resting_on_phases(graph: Graph) -> frozenset[str]:
+    """Quantities that rest on the time of a step or of a prefill. Found once a graph, which never changes."""
+    kept: dict[str, frozenset[str]] = vars(graph)
+    if _KEPT not in kept:
+        kept[_KEPT] = frozenset(
+            name for name in graph.formulas if any(graph.rests_on(name, phase, {}) for phase in PHASES)
+        )
+    return kept[_KEPT]
 
 
 def slowest(stages: Sequence[Deployment], graph: Graph) -> Mapping[str, Deployment]:
@@ -41,7 +53,7 @@ def slowest(stages: Sequence[Deployment], graph: Graph) -> Mapping[str, Deployme
 
 def open_phases(given: Mapping[str, Any]) -> list[str]:
     """The phases whose time is not given, and does not rest on a batch that is not."""
-    return [name for name in ("step_s", "prefill_s") if name not in given and (name[0] == "p" or "batch" in given)]
+    return [phase for phase in PHASES if phase not in given and (phase == "prefill_s" or "batch" in given)]
 
 
 def explain_paced(deployment: Deployment, name: str, origins: Origins, **given: Any) -> Derivation:
@@ -61,7 +73,8 @@ def resting_on(node: Derivation, others: Mapping[str, Derivation]) -> Derivation
 
     def rested(each: Derivation) -> Derivation:
         if each.name in left and not each.seen and not each.parts:
-            return replace(each, parts=(left.pop(each.name),))
+            other = left.pop(each.name)
+            return other if other.name == each.name else replace(each, parts=(other,))
         return replace(each, parts=tuple(map(rested, each.parts)))
 
     return rested(node)

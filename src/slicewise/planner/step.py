@@ -23,8 +23,7 @@ from slicewise.planner.figures import (
     shows_expected,
 )
 from slicewise.planner.knee import explain_knee, knee_batch
-from slicewise.planner.ledger import LEDGER as LINE
-from slicewise.planner.ledger import ledger_lines, line_of
+from slicewise.planner.ledger import LEDGER_LINE, ledger_lines, line_of
 from slicewise.planner.question import Flags, ask
 from slicewise.planner.record import record
 from slicewise.planner.slices import default_deployment
@@ -167,7 +166,7 @@ class Step:
         """
         if name.startswith(TERM) and self.expected_terms is not None:
             return explain_term(self.deployment, name.removeprefix(TERM), self.batch)
-        if name.startswith(LINE):
+        if name.startswith(LEDGER_LINE):
             line, most = line_of(ledger_lines(self.deployment, self.batch), name)
             return line.explain(self.deployment, self.batch, most=most)
         asked, end = end_of(name)

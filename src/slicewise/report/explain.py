@@ -18,11 +18,11 @@ def explain_lines(derivation: Derivation) -> list[str]:
     return lines
 
 
-def _node(node: Derivation, depth: int, seen: set[str], documents: dict[str, int]) -> list[str]:
+def _node(node: Derivation, depth: int, seen: set[tuple[str, str]], documents: dict[str, int]) -> list[str]:
     pad = _INDENT * depth
-    if node.seen or (not node.formula and not node.parts and node.name in seen):
+    if node.seen or (not node.formula and not node.parts and (node.name, str(node.value)) in seen):
         return []
-    seen.add(node.name)
+    seen.add((node.name, str(node.value)))
     if not node.formula:
         return [*_fact(node, pad, documents), *_parts(node, depth, seen, documents)]
     lead = f"{pad}{node.name} = "
@@ -35,7 +35,7 @@ def _node(node: Derivation, depth: int, seen: set[str], documents: dict[str, int
     return lines + _parts(node, depth, seen, documents)
 
 
-def _parts(node: Derivation, depth: int, seen: set[str], documents: dict[str, int]) -> list[str]:
+def _parts(node: Derivation, depth: int, seen: set[tuple[str, str]], documents: dict[str, int]) -> list[str]:
     return [line for part in node.parts for line in _node(part, depth + 1, seen, documents)]
 
 

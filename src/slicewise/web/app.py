@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 import slicewise
@@ -44,6 +44,7 @@ def create_app(hosts: frozenset[str] | None = None) -> FastAPI:
         version=slicewise.__version__,
         description=DESCRIPTION,
         docs_url=None,
+        openapi_url=None,
         redoc_url=None,
         lifespan=_warm,
         exception_handlers={Exception: _defect},
@@ -52,6 +53,7 @@ def create_app(hosts: frozenset[str] | None = None) -> FastAPI:
     app.include_router(router())
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_api_route("/docs", _docs, include_in_schema=False)
+    app.add_api_route("/openapi.json", lambda: JSONResponse(app.openapi()), include_in_schema=False)
     app.add_api_route("/static/vega.js", _vega, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=PAGE, check_dir=False))
     return app

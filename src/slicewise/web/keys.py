@@ -21,6 +21,7 @@ EXAMPLES = {
     "view": "expected", "engine": "vllm", "reserve": "1GiB", "tp": "8", "pp": "1", "dp": "1", "ep": "1",
     "names": "v5e", "command": "step", "name": "step_s", "question": "0.7",
 }  # fmt: skip
+"""A value of each word that works."""
 _ASKED = {
     "plan": ("model", "chip", "weights", "kv"),
     "step": ("model", "slice", "weights", "kv", "batch", "context"),
@@ -35,6 +36,9 @@ _ASKED = {
     "report": ("model", "slice", "weights", "kv"),
     "book": ("question",),
 }
+"""The words of each example."""
+_EXPLAINED = ("name", "value", "unit", "meaning", "formula", "numbers", "computed_by", "origin", "source", "parts")
+"""The keys of a derivation: which of them one has depends on what it derives."""
 _KINDS = {bool: "boolean", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -66,6 +70,8 @@ def keys_of(name: str) -> tuple[Key, ...]:
     question = questions()[name]
     if question.headers:
         return ()
+    if name == "explain":
+        return tuple(Key(name=key, kind="", unit="", meaning="") for key in _EXPLAINED)
     words = {word: listed(text) if question.offered[word] else text for word, text in example_of(question).items()}
     asked = Asked(words=words)
     found = json.loads(question.render(asked))

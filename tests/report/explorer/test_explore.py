@@ -76,8 +76,8 @@ def test_refusal_is_an_answer(model: str, words: dict) -> None:
     assert found["reason"]
     line = found["sentence"][1]
     assert any("number" in part for part in line)
-    words = [re.escape(part["text"]) if "text" in part else "[^ ]+ [A-Za-zµ]+( .[^ ]+ GiB.)?" for part in line]
-    assert re.fullmatch("".join(words), f"{found['reason']}.")
+    said = "".join(part.get("text") or part["number"]["text"] for part in line)
+    assert said == f"{found['reason']}."
     assert found["memory"]["segments"]
     assert found["what_ifs"]
     assert found["servers"] is None

@@ -207,9 +207,7 @@ def _mesh(mesh: Mapping[str, Any] | None) -> str:
 def _servers(servers: Mapping[str, Any] | None, fleet: Mapping[str, Any] | None) -> str:
     found = ""
     if servers is not None:
-        ratio = {"label": "prefill servers per decode server", "number": servers["ratio"]}
-        rows = [{**dict.fromkeys(("bound", "low", "high")), **ratio}] if servers["ratio"] else []
-        found = _table("Prefill and decode", [*rows, *servers["rows"]], servers["said"])
+        found = _table("Prefill and decode", servers["rows"], servers["said"])
     return found + (_table("Servers for the rate", fleet["rows"]) if fleet else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from slicewise.catalog.slices import standard_slices
 from slicewise.costs.memory import HALF_BYTE
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.ledger import LEDGER, MOST, LedgerLine, ledger_lines
+from slicewise.planner.ledger import LEDGER_LINE, MOST, LedgerLine, ledger_lines
 from slicewise.report.explorer.found import Found
 from slicewise.report.explorer.numbers import ANSWER, Number, number
 from slicewise.spec.precision import NARROWER
@@ -145,7 +145,7 @@ def _lines(deployment: Deployment, batch: int) -> list[dict[str, Any]]:
 
 
 def _line_number(line: LedgerLine, *, most: bool = False) -> Number | None:
-    name = line.quantity or f"{LEDGER}{line.name}{MOST if most else ''}"
+    name = line.quantity or f"{LEDGER_LINE}{line.name}{MOST if most else ''}"
     value = line.most_bytes if most else line.n_bytes
     return number(name, value, door=ANSWER, resource=_resource(line.name), label="n_bytes")
 

@@ -98,7 +98,7 @@ def shown(derivation: Derivation) -> dict[str, Any]:
         found["text"] = str(value)
     found["resource"] = resource_of(derivation.name)
     if derivation.parts:
-        found["parts"] = [shown(part) for part in derivation.parts if not part.seen]
+        found["parts"] = [shown(part) for part in derivation.parts]
     return found
 
 

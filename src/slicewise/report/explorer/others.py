@@ -25,14 +25,11 @@ def other_plans(found: Found) -> tuple[Document, Document]:
         runner_up, candidates and what_ifs; and by the name of each door the words behind it.
     """
     listed = found.in_order[:MOST_LISTED]
-    candidates = [_candidate(found, searched, f"candidate {at}") for at, searched in enumerate(listed)]
-    doors = {
-        f"candidate {at}": door_to(found, searched.deployment, _batch(found, searched))
-        for at, searched in enumerate(listed)
-    }
+    candidates = [_candidate(found, searched, _door(searched)) for searched in listed]
+    doors = {_door(searched): door_to(found, searched.deployment, _batch(found, searched)) for searched in listed}
     # Only where there is no answer; a plan tells more of them.
     changes = what_ifs(found.question, found.searched, None) if found.option is None else ()
-    named = {f"what if {at}": what_if for at, what_if in enumerate(changes)}
+    named = {f"what if {what_if.change}": what_if for what_if in changes}
     doors |= {
         door: door_to(found, what_if.option.step.deployment, what_if.option.step.batch)
         for door, what_if in named.items()
@@ -44,6 +41,13 @@ def other_plans(found: Found) -> tuple[Document, Document]:
         "what_ifs": [_what_if(what_if, door) for door, what_if in named.items()],
     }
     return parts, doors
+
+
+def _door(searched: Searched) -> str:
+    """The name of a candidate's door: its place, so that it is the same one whatever its rank."""
+    deployment = searched.deployment
+    formats = f"{deployment.precision.weights}/{deployment.precision.kv}/{deployment.precision.compute}"
+    return " ".join(filter(None, ("plan", deployment.slice.name, deployment.layout_name, formats)))
 
 
 def _batch(found: Found, searched: Searched) -> int:

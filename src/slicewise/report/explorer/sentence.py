@@ -32,7 +32,9 @@ def _what(found: Found) -> list[Segment]:
     return [
         *_words("Run it on "),
         {"text": f"{step.slice}{layout}", "strong": True},
-        *_words(f", {step.n_chips} chip{'s' if step.n_chips > 1 else ''}, "),
+        *_words(", "),
+        _number(number("n_chips", step.n_chips, door=ANSWER)),
+        *_words(f" chip{'s' if step.n_chips > 1 else ''}, "),
         _number(number("batch", step.batch, door=PLAN)),
         *_words(f" {words} at a time."),
     ]
@@ -88,17 +90,23 @@ def _binds(step: Step) -> Segment:
 def _refused(found: Found) -> list[list[Segment]]:
     step = found.step
     if not step.fits:
-        words = f"{step.batch:,} {_plural(step.batch)} of {found.question.workload.capacity_context_tokens:,.0f} tokens"
-        verdict = f" {'does' if step.batch == 1 else 'do'} not fit "
         return [
-            [*_words(words + verdict), {"text": step.slice, "strong": True}, *_words(".")],
+            [
+                _number(number("batch", step.batch, door=ANSWER)),
+                *_words(f" {_plural(step.batch)} of "),
+                _number(number("capacity_context_tokens", step.capacity_context_tokens, door=ANSWER)),
+                *_words(f" tokens {'does' if step.batch == 1 else 'do'} not fit "),
+                {"text": step.slice, "strong": True},
+                *_words("."),
+            ],
             _reason(found),
         ]
     return [
         _words("No plan meets the limits."),
         _reason(found),
         [
-            *_words("Nearest: "), {"text": step.slice, "strong": True}, *_words(f", {step.batch:,} at a time, "),
+            *_words("Nearest: "), {"text": step.slice, "strong": True}, *_words(", "),
+            _number(number("batch", step.batch, door=ANSWER)), *_words(" at a time, "),
             _number(number("step_s", step.step_s, door=ANSWER)), *_words(" a token."),
         ],
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from slicewise.report.views.expected import NUMBERS
 from slicewise.units import show
 
 _FLOW = (
+    ("prefill_servers_per_decode_server", NUMBERS["prefill_servers_per_decode_server"]),
     ("prefill_s", "prefill of a prompt"),
     ("step_s", "decode step"),
     ("prefill_requests_per_s", NUMBERS["prefill_requests_per_s"]),

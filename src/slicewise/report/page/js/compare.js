@@ -30,29 +30,37 @@ export async function syncCompare() {
   const button = one("#compare");
   button.setAttribute("aria-pressed", String(query !== null));
   one("#plans").classList.toggle("two", query !== null);
+  if (kept && kept.query === query) return;
+  letGo();
   if (query === null) {
-    kept?.view.element.remove();
-    kept = null;
     await moving().standBeside(null);
     return;
   }
-  if (kept?.query === query) return;
-  kept?.view.element.remove();
   const view = new View("kept");
   kept = { query, view };
   one("#plans").prepend(view.element);
   await fillKept();
 }
 
+/** The kept plan leaves the page: what is under way for it draws nothing any more. */
+function letGo() {
+  if (!kept) return;
+  kept.view.beside = null;
+  kept.view.element.remove();
+  kept = null;
+}
+
 async function fillKept() {
+  const mine = kept;
   try {
-    const question = questionOf(kept.query);
+    const question = questionOf(mine.query);
     const found = await explore(question);
-    kept.view.beside = moving();
-    moving().beside = kept.view;
-    await kept.view.fill(found, question);
+    if (kept !== mine) return;
+    mine.view.beside = moving();
+    moving().beside = mine.view;
+    await mine.view.fill(found, question);
   } catch (refusal) {
-    kept.view.places.answer.replaceChildren(h("p", { class: "error" }, refusal.message));
+    if (kept === mine) mine.view.places.answer.replaceChildren(h("p", { class: "error" }, refusal.message));
   }
 }
 

@@ -69,23 +69,39 @@ export function closeSheet() {
   return true;
 }
 
-/** The node of a name anywhere in a derivation: what occurs twice is derived once. */
-function find(node, name) {
-  if (node.name === name && isDerived(node)) return node;
+const isDerived = (node) => Boolean(node.formula || node.parts?.length || node.origin || node.source);
+
+/** The first node of a name below another that says how it is derived. */
+function below(node, name) {
   for (const part of node.parts ?? []) {
-    const found = find(part, name);
+    if (part.name === name && isDerived(part)) return part;
+    const found = below(part, name);
     if (found) return found;
   }
   return null;
 }
 
-const isDerived = (node) => Boolean(node.formula || node.parts?.length || node.origin || node.source);
+/** The derivation of a part of the last node of a trail. What occurs twice is derived once: the nearest is meant, since
+ * a name may stand for two quantities, such as the steps of two slices. */
+function derivationOf(trail, name) {
+  const own = trail.at(-1).parts?.find((part) => part.name === name);
+  if (own && isDerived(own)) return own;
+  for (const node of [...trail].reverse()) {
+    const found = below(node, name);
+    if (found) return found;
+  }
+  return null;
+}
 
 /** The nodes on the way, looked up in the derivation as it is now, as far as it has them. */
 function trailOf({ tree, path }) {
-  const nodes = path.map((name) => find(tree, name));
-  const end = nodes.indexOf(null);
-  return [tree, ...(end < 0 ? nodes : nodes.slice(0, end))];
+  const trail = [tree];
+  for (const name of path) {
+    const node = derivationOf(trail, name);
+    if (!node) break;
+    trail.push(node);
+  }
+  return trail;
 }
 
 function draw() {
@@ -101,7 +117,7 @@ function draw() {
     h("p", { class: "exactly" }, h("code", {}, node.name), node.exact ? ` = ${node.exact}` : ""),
     node.formula ? [h("h3", {}, t("formula")), h("p", { class: "formula" }, node.formula)] : null,
     node.numbers_text || node.numbers ? h("p", { class: "formula numbers" }, node.numbers_text || node.numbers) : null,
-    parts.length ? [h("h3", {}, t("put_in")), h("ul", {}, parts.map((part) => partOf(part)))] : null,
+    parts.length ? [h("h3", {}, t("put_in")), h("ul", {}, parts.map((part) => partOf(part, trail)))] : null,
     node.origin && node.meaning ? [h("h3", {}, t("origin")), h("p", {}, node.origin)] : null,
     node.source ? [h("h3", {}, t("source")), h("p", { class: "source" }, node.source)] : null,
     node.computed_by ? h("p", { class: "by" }, t("computed_by"), " ", h("code", {}, node.computed_by)) : null,
@@ -128,11 +144,11 @@ function valueOf(node) {
   return h("p", { class: `value ${inked(node.resource)}` }, text);
 }
 
-function partOf(part) {
-  const whole = isDerived(part) ? part : find(shown.tree, part.name);
+function partOf(part, trail) {
+  const whole = derivationOf(trail, part.name);
   const value = h(
     whole ? "button" : "span",
-    { class: `num ${whole ? "door" : ""} ${inked(part.resource)}`, type: whole ? "button" : null, "data-key": whole ? part.name : null, title: part.exact ?? null, onclick: whole ? () => descend(whole) : null },
+    { class: `num ${whole ? "door" : ""} ${inked(part.resource)}`, type: whole ? "button" : null, "data-key": whole ? part.name : null, title: part.exact ?? null, onclick: whole ? () => descend(part.name) : null },
     part.text ?? "",
   );
   return h(
@@ -145,8 +161,8 @@ function partOf(part) {
   );
 }
 
-function descend(node) {
-  shown.path = [...shown.path, node.name];
+function descend(name) {
+  shown.path = [...shown.path, name];
   draw();
   sheet().scrollTop = 0;
   sheet().focus();
