@@ -125,8 +125,7 @@ _DECLARED: dict[str, Flag] = {
     ),
     "explain": option(
         "--explain", metavar="[NAME]", is_flag=False, flag_value=HEADLINE,
-        help="Print the derivation of NAME, or of the headline number."
-        " An end of its range is NAME:low, :high or :bound.",
+        help="Derive NAME, NAME:low to NAME:high, or the headline number.",
     ),
     "json": option("--json", "as_json", is_flag=True, help="Print JSON, in base units."),
     "md": option("--md", "as_md", is_flag=True, help="Print GitHub Markdown."),
