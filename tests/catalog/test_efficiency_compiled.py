@@ -63,7 +63,13 @@ def test_narrower_weights_are_compiled_with_narrower_weights(name: str) -> None:
 # FLOPs of all matrix units a cycle: MXUs x rows x columns x 2, of a device.
 @pytest.mark.parametrize(
     ("name", "flops"),
-    [("v4", 4 * 128**2 * 2), ("v5e", 4 * 128**2 * 2), ("v5p", 8 * 128**2 * 2), ("v6e", 4 * 256**2 * 2), ("tpu7x", 4 * 256**2 * 2)],
+    [
+        ("v4", 4 * 128**2 * 2),
+        ("v5e", 4 * 128**2 * 2),
+        ("v5p", 8 * 128**2 * 2),
+        ("v6e", 4 * 256**2 * 2),
+        ("tpu7x", 4 * 256**2 * 2),
+    ],
 )
 def test_many_rows_come_near_the_peak_and_never_above_it(name: str, flops: float) -> None:
     found = compiled_operations(name, Precision())
@@ -92,7 +98,9 @@ def test_v4_is_compiled_as_two_devices_that_have_all_flops_of_a_chip() -> None:
     found = compiled_inputs(v4, Precision())
     assert found is not None
     assert (v4.devices_per_chip, found["devices_per_chip"]) == (1, 2)
-    assert found["clock_hz"] * found["devices_per_chip"] * 4 * 128**2 * 2 == pytest.approx(v4.flops_per_s["bf16"], rel=0.01)
+    assert found["clock_hz"] * found["devices_per_chip"] * 4 * 128**2 * 2 == pytest.approx(
+        v4.flops_per_s["bf16"], rel=0.01
+    )
 
 
 def test_a_table_whose_figures_fall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
