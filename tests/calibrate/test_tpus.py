@@ -168,6 +168,11 @@ def test_the_ranges_are_what_the_script_gives(script, table):
     assert tpu_errors("").error.n_rows == 25
 
 
+def test_the_page_has_the_tables_that_the_script_gives(script, table):
+    page = script.PAGE.read_text(encoding="utf-8")
+    assert script.placed(page, script.compared(table)[0]) == page
+
+
 def test_only_v5e_was_measured_with_a_fixed_batch():
     assert [chip for chip in ("v4", "v5e", "v5p", "v6e", "tpu7x") if tpu_errors(chip).is_calibrated] == ["v5e"]
     assert {key for chip in ("v5e", "v6e") for key in tpu_errors(chip).sources} <= set(sources())
