@@ -14,6 +14,7 @@ Everything that comes back is of one device.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -37,8 +38,10 @@ from slicewise.verify.hlo_flops import flops
 from slicewise.verify.hlo_text import arrays
 from slicewise.verify.hlo_work import prefetch_bytes, work
 
-ONE_CHIP = {"v5e": "1x1", "v6e": "1x1", "v5p": "1x1x1", "tpu7x": "1x1x1"}
-FOUR_CHIPS = {"v5e": "2x2", "v6e": "2x2", "v5p": "2x2x1", "tpu7x": "2x2x1"}
+ONE_CHIP = {"v4": "1x1x1", "v5e": "1x1", "v6e": "1x1", "v5p": "1x1x1", "tpu7x": "1x1x1"}
+FOUR_CHIPS = {"v4": "2x2x1", "v5e": "2x2", "v6e": "2x2", "v5p": "2x2x1", "tpu7x": "2x2x1"}
+CORES = {"v4": 2}
+"""Devices that the compiler makes of a chip which programs see as one."""
 MATRICES = ((4096, 2048), (2048, 8192), (8192, 1024), (1024, 4096))
 """Inputs and columns of the matrices of a chain: as they come on a chip of a slice, and one after the other."""
 CACHES = 4
@@ -158,6 +161,7 @@ def _attention(chip: str, point: Attention) -> Reading:
 
 def _layers(chip: str, point: Decode | Prefill) -> Reading:
     slice_ = load_slice(f"{chip}:{FOUR_CHIPS[chip]}")
+    slice_ = replace(slice_, chip=replace(slice_.chip, devices_per_chip=CORES.get(chip, slice_.chip.devices_per_chip)))
     devices = tpu_devices(slice_)
     llama = _llama(point, devices.size)
     mesh = mesh_of(slice_, devices, llama.n_kv_heads)

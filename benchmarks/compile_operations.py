@@ -28,7 +28,7 @@ from slicewise.verify.toolchain import QUIET
 os.environ.update({"JAX_PLATFORMS": "cpu", **{name: value for name, value in QUIET.items() if name not in os.environ}})
 
 from _fits import matmul_table, table_of
-from _operations import ONE_CHIP, Attention, Decode, Matmul, Point, Prefill, read
+from _operations import CORES, ONE_CHIP, Attention, Decode, Matmul, Point, Prefill, read
 
 TABLES = Path(__file__).parents[1] / "src/slicewise/catalog/data/efficiency"
 KEPT = Path(os.environ.get("SLICEWISE_CACHE", Path.home() / ".cache/slicewise")) / "operations"
@@ -128,6 +128,7 @@ def table_text(chip: str, found: dict[Point, Any]) -> str:
         "",
         f'versions = "{VERSIONS}"',
         f'date = "{day}"',
+        *([f"devices_per_chip = {CORES[chip]}"] if chip in CORES else []),
     ]
     for name, values in table.items():
         plain = {key: value for key, value in values.items() if not isinstance(value, dict)}

@@ -1,9 +1,11 @@
 """Expected times out of the tables of compiled operations, beside published measurements and whole compiled programs.
 
 Reads a table of published measurements (columns id, chip, n_chips, topology, parallelism, model, weight_dtype,
-kv_dtype, batch, input_len, output_len, metric, value, note), and makes the tables of docs/calibration.md:
+kv_dtype, batch, input_len, output_len, metric, value, source, note), and makes the tables of docs/calibration.md:
 
-- decode steps of a fixed batch on v5e: the book, the bound, what is expected, and what was measured;
+- every TPU row, by what it is compared as or why it is left out;
+- decode steps of a fixed batch on v5e: the book, the bound, what is expected, and what was measured; of mixtures of
+  experts, too, with what a larger batch and a longer context cost them;
 - servers in a closed loop on v6e and TPU7x; their time a token mixes in prefills of other requests, B / G a step.
 
 With --write these go into the page, and their errors into catalog/data/efficiency/tpus.toml, from which the ranges of
@@ -15,36 +17,29 @@ Run: python benchmarks/compiled_times.py PATH_OF_measured.csv [--write] [--progr
 from __future__ import annotations
 
 import csv
-import re
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _pages import PAGE, placed
+from _tpu_rows import AS, CHIPS, DENSE, MODELS, Row, classified, counted, deployment_of, deployment_of_row, words_of
+from _tpu_rows import measured_s as measured
 
 from slicewise.calibrate.held_out import COVERED
-from slicewise.errors import InputError
+from slicewise.catalog.efficiency import tpu_errors
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.question import ask
 from slicewise.planner.step import step
 from slicewise.spec.efficiency import Error
 from slicewise.units import MS
 from slicewise.verify.run import verify
 
 ERRORS = Path(__file__).parents[1] / "src/slicewise/catalog/data/efficiency/tpus.toml"
-CHIPS = {"tpu-v5e": "v5e", "tpu-v6e": "v6e", "tpu-v7x": "tpu7x"}
-DENSE = {
-    "Llama-3.1-8B": "llama-3-8b",
-    "Llama-3.1-70B": "llama-3-70b",
-    "Llama-3.3-70B": "llama-3-70b",
-    "Qwen3-8B": "qwen3-8b",
-    "Qwen3-32B": "qwen3-32b",
-    "Gemma-2-27B": "gemma-2-27b",
-}
-TIMES = ("tpot_mean_ms", "itl_ms", "out_tok_s_per_chip")
+RANKS = ("tp", "dp", "ep")
+TOLD = {"tpot_mean_ms": "TPOT", "itl_ms": "ITL", "out_tok_s_per_chip": "tokens/s", "out_tok_s": "tokens/s"}
 PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("llama-3-70b", {"slice": "v5e:4x4", "weights": "int8", "kv": "int8", "batch": 32, "context": 8192}),
     ("llama-3-70b", {"slice": "v5e:4x4", "weights": "int8", "kv": "int8", "batch": 8, "context": 2048}),
@@ -61,15 +56,10 @@ PROGRAMS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [f"| {' | '.join(columns)} |", f"|{' --: |' * len(columns)}"]
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: int = 0) -> str:
+    """A Markdown table, whose first columns are words."""
+    lines = [f"| {' | '.join(columns)} |", f"|{' :-- |' * left}{' --: |' * (len(columns) - left)}"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
-
-
-def deployment_of(model: str, **words: Any) -> Deployment:
-    """The deployment of some words."""
-    return ask(model, words).deployment()  # type: ignore[arg-type]  # words of a question
 
 
 def ms(seconds: float) -> str:
@@ -83,43 +73,121 @@ def off(name: str, ratios: list[float]) -> str:
     return f"{name}: {statistics.median(errors):.1%} off in the median, {max(errors):.1%} at worst, of {len(errors)}"
 
 
-def words_of(row: dict[str, str]) -> dict[str, Any]:
-    """The flags of a row's slice, dtypes and layout; ranks where replicas share a slice."""
-    chip = CHIPS[row["chip"]]
-    topology = (re.match(r"[\dx]+", row["topology"]) or [row["n_chips"]])[0]
-    words: dict[str, Any] = {"slice": f"{chip}:{topology}", "weights": row["weight_dtype"] or "bf16"}
-    words["kv"] = row["kv_dtype"] or "bf16"
-    replicas = re.match(r"dp(\d+)-tp(\d+)", row["parallelism"])
-    return {**words, "dp": int(replicas[1]), "tp": int(replicas[2])} if replicas else words
+def rows_by_class(found: Sequence[tuple[Row, str]]) -> str:
+    """How many rows of each chip are compared, and as what, or left out, and why."""
+    chips = [chip for chip in CHIPS if any(row["chip"] == chip for row, _ in found)]
+    lines = [
+        [told, *(str(counts[chip] or "") for chip in chips), str(counts.total())]
+        for told, counts in counted(found)
+        if counts
+    ]
+    of_chip = [sum(row["chip"] == chip for row, _ in found) for chip in chips]
+    lines.append(["all", *map(str, of_chip), str(len(found))])
+    none = ", ".join(name for chip, name in CHIPS.items() if chip not in chips)
+    text = table(("compared as, or left out since", *(CHIPS[chip] for chip in chips), "rows"), lines, left=1)
+    return f"{text}\n\n- no rows at all: {none}"
 
 
-def fixed_batches(rows: list[dict[str, str]]) -> tuple[str, list[float]]:
-    """Decode steps of a fixed batch: the table, and measured over expected."""
+def fixed_batches(rows: Sequence[Row]) -> tuple[str, list[float]]:
+    """Decode steps of a fixed batch of a dense model: the table, and measured over expected."""
     ratios: dict[str, list[float]] = {"roofline": [], "overlapped": [], "expected": []}
     lines = []
     for row in rows:
-        if row["metric"] != "tok_s_per_seq" or row["model"] not in DENSE or row["chip"] != "tpu-v5e":
-            continue
-        words, batch = words_of(row), int(row["batch"])
-        deployment = deployment_of(DENSE[row["model"]], context=row["input_len"], memory_fraction=1, **words)
-        measured_s = 1 / float(row["value"])
+        deployment, batch, truth_s = deployment_of_row(row), int(row["batch"]), measured(row)
         times = {name: float(deployment.value(f"step_{name}_s", batch=batch)) for name in ratios}
         for name, each in times.items():
-            ratios[name].append(each / measured_s)
+            ratios[name].append(each / truth_s)
         lines.append(
             [
                 row["parallelism"],
                 row["batch"],
                 f"{int(row['input_len']):,}",
-                _book(DENSE[row["model"]], words, batch, row["input_len"]),
+                _book(DENSE[row["model"]], words_of(row), batch, row["input_len"]),
                 *map(ms, times.values()),
-                ms(measured_s),
-                f"{times['expected'] / measured_s - 1:+.0%}",
+                ms(truth_s),
+                f"{times['expected'] / truth_s - 1:+.0%}",
             ]
         )
     found = table(("layout", "batch", "context", "book", *ratios, "measured", "off by"), lines)
     told = "\n".join(f"- {off(name, each)}" for name, each in ratios.items())
     return f"{found}\n\n{told}", [1 / ratio for ratio in ratios["expected"]]
+
+
+def mixtures(rows: Sequence[Row]) -> tuple[str, dict[str, list[float]]]:
+    """Decode steps of a fixed batch of mixtures of experts: the table, and measured over each time.
+
+    They are expected with the layout that the source names, and as a plan without one has it, cut evenly. The range is
+    the wide one, of servers.
+    """
+    ratios: dict[str, list[float]] = {"roofline": [], "overlapped": [], "expected": [], "expected, cut evenly": []}
+    high, lines = tpu_errors("").error.high, []
+    for row in rows:
+        batch, truth_s = int(row["batch"]), measured(row)
+        laid_out, even = deployment_of_row(row), _evenly(row)
+        names = ("roofline", "overlapped", "expected")
+        times = [float(laid_out.value(f"step_{name}_s", batch=batch)) for name in names]
+        times.append(float(even.value("step_expected_s", batch=batch)))
+        for each, time in zip(ratios.values(), times, strict=True):
+            each.append(truth_s / time)
+        lines.append(
+            [
+                row["model"],
+                row["parallelism"],
+                row["batch"],
+                f"{int(row['input_len']):,}",
+                *map(ms, (*times[:3], times[2] * high, times[3], truth_s)),
+                f"{times[2] / truth_s - 1:+.0%}",
+            ]
+        )
+    columns = ("roofline", "overlapped", "expected", "at most", "cut evenly", "measured", "off by")
+    told = [f"- {off(name, [1 / each for each in found])}" for name, found in ratios.items()]
+    told += [
+        f"- {name}: the wide range, up to {high:.3g} times, holds {sum(each <= high for each in ratios[name])} of"
+        f" {len(rows)}"
+        for name in ("expected", "expected, cut evenly")
+    ]
+    text = table(("model", "layout", "batch", "context", *columns), lines, left=2)
+    return f"{text}\n\n" + "\n".join(told), ratios
+
+
+def _evenly(row: Row) -> Deployment:
+    """The deployment of a row as a plan without ranks has it: every matrix and the cache cut evenly."""
+    words = {name: word for name, word in words_of(row).items() if name not in RANKS}
+    return deployment_of(MODELS[row["model"]], memory_fraction=1, context=row["input_len"], **words)
+
+
+def growth(rows: Sequence[Row]) -> str:
+    """What a larger batch and a longer context cost mixtures, beside the terms that grow: from row to row."""
+    parts = ("param_load_s", "kv_load_s", "ici_s", "matmul_core_s", "small_core_s", "step_expected_s")
+    lines = []
+    for first, last in _ends(rows):
+        ends = [
+            [float(deployment_of_row(row).value(p, batch=int(row["batch"]))) for p in parts] for row in (first, last)
+        ]
+        grown = [after - before for before, after in zip(*ends, strict=True)]
+        lines.append(
+            [
+                first["model"],
+                " to ".join(f"{row['batch']} x {int(row['input_len']):,}" for row in (first, last)),
+                *map(ms, (*grown, measured(last) - measured(first))),
+            ]
+        )
+    columns = ("model", "from, to", "weights", "cache", "network", "matmuls", "small", "expected", "measured")
+    return table(columns, lines, left=2)
+
+
+def _ends(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Pairs of rows that differ in the batch alone, one after the other, and in the context alone, first and last."""
+    by_batch: dict[tuple[str, str], list[Row]] = {}
+    by_context: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_batch.setdefault((row["model"], row["input_len"]), []).append(row)
+        by_context.setdefault((row["model"], row["batch"]), []).append(row)
+    least = {model: min(int(length) for of, length in by_batch if of == model) for model, _ in by_batch}
+    batches = [
+        pair for (model, length), each in by_batch.items() if int(length) == least[model] for pair in pairwise(each)
+    ]
+    return batches + [(each[0], each[-1]) for each in by_context.values() if len(each) > 1]
 
 
 def _book(model: str, words: dict[str, Any], batch: int, context: str) -> str:
@@ -132,44 +200,32 @@ def _book(model: str, words: dict[str, Any], batch: int, context: str) -> str:
     return ms(found.step_s) if found.step_s else "-"
 
 
-def closed_loops(rows: list[dict[str, str]]) -> tuple[str, list[float], int]:
+def closed_loops(rows: Sequence[Row]) -> tuple[str, list[float], set[str]]:
     """Time a token of servers in a closed loop, prefill mixed in: the table, measured over expected, and the models."""
     ratios: list[float] = []
-    models: set[str] = set()
-    left_out: list[str] = []
     lines = []
     for row in rows:
-        if row["metric"] not in TIMES or row["model"] not in DENSE or row["chip"] not in ("tpu-v6e", "tpu-v7x"):
-            continue
-        batch, words = int(row["batch"]), {**words_of(row), "isl": row["input_len"], "osl": row["output_len"]}
-        try:
-            deployment = deployment_of(DENSE[row["model"]], memory_fraction=1, **words)
-        except InputError as error:
-            left_out.append(f"{row['id']}: {error}")
-            continue
-        if batch > deployment.value("max_batch"):
-            left_out.append(f"{row['id']}: only {deployment.value('max_batch'):,.0f} of {batch} sequences fit")
-            continue
-        value = float(row["value"])
-        measured_s = batch / (value * int(row["n_chips"])) if row["metric"] == TIMES[-1] else value * MS
+        deployment, batch, truth_s = deployment_of_row(row), int(row["batch"]), measured(row)
         names = ("step_overlapped_s", "step_expected_s", "prefill_expected_s")
         bound_s, step_s, prefill_s = (float(deployment.value(name, batch=batch)) for name in names)
         mixed_s = step_s + batch / int(row["output_len"]) * prefill_s
-        ratios.append(mixed_s / measured_s)
-        models.add(row["model"])
+        ratios.append(mixed_s / truth_s)
         lines.append(
             [
                 row["model"],
-                f"{words['slice']} {row['weight_dtype']}",
+                f"{words_of(row)['slice']} {row['weight_dtype']}",
+                row["parallelism"].partition(" (")[0],
                 row["batch"],
                 f"{row['input_len']} + {row['output_len']}",
-                *map(ms, (bound_s, step_s, mixed_s, measured_s)),
-                f"{mixed_s / measured_s - 1:+.0%}",
+                TOLD[row["metric"]],
+                *map(ms, (bound_s, step_s, mixed_s, truth_s)),
+                f"{mixed_s / truth_s - 1:+.0%}",
             ]
         )
-    columns = ("model", "slice", "batch", "tokens", "bound", "expected step", "and prefills", "measured", "off by")
-    told = [f"- {off('expected with prefills', ratios)}", *(f"- left out: {each}" for each in left_out)]
-    return f"{table(columns, lines)}\n\n" + "\n".join(told), [1 / ratio for ratio in ratios], len(models)
+    columns = ("model", "slice", "layout", "batch", "tokens", "told as", "bound", "expected step")
+    text = table((*columns, "and prefills", "measured", "off by"), lines, left=3)
+    found = [1 / ratio for ratio in ratios]
+    return f"{text}\n\n- {off('expected with prefills', ratios)}", found, {row["model"] for row in rows}
 
 
 def error_of(ratios: Sequence[float], n_models: int) -> Error:
@@ -192,7 +248,7 @@ def errors_toml(fixed: Sequence[float], servers: Sequence[float], n_models: int)
     heading += "# Written by benchmarks/compiled_times.py: do not edit.\n"
     parts = {
         "v5e": ("JAX programs of jax-llm-examples", "jax-llm-examples", 16, error_of(fixed, 1)),
-        "others": ("SGLang-JAX and vLLM in closed loops", "tpu-servers", 8, error_of(servers, n_models)),
+        "others": ("SGLang-JAX and vLLM in closed loops", "tpu-servers", 16, error_of(servers, n_models)),
     }
     for name, (engine, source, chips, error) in parts.items():
         heading += f'\n[{name}]\nengine = "{engine}"\nsources = ["{source}"]\nmost_chips = {chips}\n'
@@ -231,15 +287,37 @@ def programs() -> str:
     return f"{table(names, lines)}\n\n- {off('expected, to the whole program', ratios)}"
 
 
+def compared(rows: Iterable[Row]) -> tuple[dict[str, str], dict[str, Any]]:
+    """The tables by their place in the page, and what the ranges are told from."""
+    found = classified(rows)
+    dense, mixed, servers, mixed_servers = ([row for row, told in found if told == each] for each in AS)
+    steps, fixed = fixed_batches(dense)
+    loops, plain, plain_models = closed_loops(servers)
+    mixed_loops, mixed_ratios, mixed_models = closed_loops(mixed_servers)
+    made = {
+        "tpu-rows": rows_by_class(found),
+        "tpu-steps": steps,
+        "tpu-mixtures": mixtures(mixed)[0],
+        "tpu-growth": growth(mixed),
+        "tpu-servers": loops,
+        "tpu-mixture-servers": mixed_loops,
+    }
+    told = {"fixed": fixed, "servers": [*plain, *mixed_ratios], "models": len(plain_models | mixed_models)}
+    return made, told
+
+
 def run(path: Path, *, write: bool, compiles: bool) -> None:
     """Make the tables, and write or print them."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    steps, fixed = fixed_batches([row for row in rows if row["note"].startswith("ctrl:fixed_batch")])
-    loops, servers, n_models = closed_loops([row for row in rows if row["note"].startswith("ctrl:closed_loop")])
-    made = {"tpu-steps": steps, "tpu-servers": loops, **({"tpu-programs": programs()} if compiles else {})}
+    made, told = compared(rows)
     if write:
-        ERRORS.write_text(errors_toml(fixed, servers, n_models), encoding="utf-8")
+        ERRORS.write_text(errors_toml(told["fixed"], told["servers"], told["models"]), encoding="utf-8")
+        tpu_errors.cache_clear()
+        made = compared(rows)[0]
+    if compiles:
+        made["tpu-programs"] = programs()
+    if write:
         PAGE.write_text(placed(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     else:
         print("\n\n".join(made.values()))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from slicewise.spec.precision import BYTES_PER_ELEMENT, Precision
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "src/slicewise/catalog/data/efficiency"
-TPUS = ("v5e", "v5p", "v6e", "tpu7x")
+TPUS = ("v4", "v5e", "v5p", "v6e", "tpu7x")
 PRECISIONS = [
     Precision(weights=weights, kv=kv, compute=compute)
     for weights in BYTES_PER_ELEMENT
@@ -62,7 +63,13 @@ def test_narrower_weights_are_compiled_with_narrower_weights(name: str) -> None:
 # FLOPs of all matrix units a cycle: MXUs x rows x columns x 2, of a device.
 @pytest.mark.parametrize(
     ("name", "flops"),
-    [("v5e", 4 * 128**2 * 2), ("v5p", 8 * 128**2 * 2), ("v6e", 4 * 256**2 * 2), ("tpu7x", 4 * 256**2 * 2)],
+    [
+        ("v4", 4 * 128**2 * 2),
+        ("v5e", 4 * 128**2 * 2),
+        ("v5p", 8 * 128**2 * 2),
+        ("v6e", 4 * 256**2 * 2),
+        ("tpu7x", 4 * 256**2 * 2),
+    ],
 )
 def test_many_rows_come_near_the_peak_and_never_above_it(name: str, flops: float) -> None:
     found = compiled_operations(name, Precision())
@@ -72,7 +79,7 @@ def test_many_rows_come_near_the_peak_and_never_above_it(name: str, flops: float
 
 def test_chips_without_a_table_have_no_inputs() -> None:
     assert compiled_inputs(find_chip("h100"), Precision()) is None
-    assert compiled_inputs(find_chip("v4"), Precision()) is None
+    assert compiled_inputs(replace(find_chip("v4"), clock_hz=None), Precision()) is None
     # Fitted efficiencies lie in the same folder, and are no table of compiled operations.
     assert compiled_table("hopper") is None
 
@@ -83,6 +90,17 @@ def test_inputs_are_those_of_the_formulas() -> None:
     assert set(found) == {"compiled", "clock_hz", "devices_per_chip"}
     assert (found["clock_hz"], found["devices_per_chip"]) == (1.5e9, 1)
     assert str(found["compiled"]).startswith("v5e: int8 weights, bf16 FLOPs, int8 cache, by XLA:TPU of libtpu")
+
+
+def test_v4_is_compiled_as_two_devices_that_have_all_flops_of_a_chip() -> None:
+    """Its chip is one device to programs, and two to its compiler."""
+    v4 = find_chip("v4")
+    found = compiled_inputs(v4, Precision())
+    assert found is not None
+    assert (v4.devices_per_chip, found["devices_per_chip"]) == (1, 2)
+    assert found["clock_hz"] * found["devices_per_chip"] * 4 * 128**2 * 2 == pytest.approx(
+        v4.flops_per_s["bf16"], rel=0.01
+    )
 
 
 def test_a_table_whose_figures_fall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,6 @@ def test_bad_input_is_one_line_with_the_fix(capsys: pytest.CaptureFixture[str], 
         (["--slice", "h100:8"], "verify compiles for TPU slices; `slicewise step` plans this one"),
         (["--prefill", "--estimate"], "--prefill goes with neither --estimate nor --max-batch"),
         (["--prefill", "--max-batch"], "--prefill goes with neither --estimate nor --max-batch"),
-        (["--slice", "v4:2x2x1", "--estimate"], "the clock of v4 is not known here; give --clock, such as 1.75GHz"),
         (["--tp", "8"], "No such option"),
     ],
 )

@@ -193,6 +193,13 @@ def test_prefetches_count_for_what_reads_them() -> None:
     }
 
 
+def test_v4_fetches_to_a_memory_of_its_own() -> None:
+    """What lies there in the end counts alike; another space, such as that of scalars, does not."""
+    in_vmem = prefetch_bytes(program(PREFETCH), scope)
+    assert prefetch_bytes(program(PREFETCH.replace("S(1)", "S(3)")), scope) == in_vmem
+    assert prefetch_bytes(program(PREFETCH.replace("S(1)", "S(6)")), scope) == {}
+
+
 def test_prefetches_in_a_loop_have_its_trips() -> None:
     lines = """  %y = f32[8]{0} parameter(0)
   ROOT %w = f32[8]{0} while(%y), condition=%test, body=%main, backend_config={"known_trip_count":{"n":"80"}}"""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from slicewise.catalog.slices import load_slice
 from slicewise.errors import InputError
 from slicewise.spec.model import Model
 from slicewise.verify import max_batch as max_batch_module
@@ -69,7 +70,6 @@ def compiler(
         ({"prefill": True, "estimate": True}, "--prefill goes with neither --estimate nor --max-batch"),
         ({"prefill": True, "max_batch": True}, "--prefill goes with neither --estimate nor --max-batch"),
         ({"prefill": True, "batch": 8}, "--batch: --prefill compiles one prompt; leave --batch out"),
-        ({"slice": "v4:2x2x1", "estimate": True}, "--estimate: the clock of v4 is not known here; give --clock"),
         ({"slice": "v6e:2x4", "estimate": True, "clock": "0Hz"}, "--clock: 0Hz must be greater than 0"),
         ({"slice": "v6e:2x4", "estimate": True, "clock": "1.75"}, "--clock: '1.75' has no unit"),
         ({"slice": ["v5e:4x4", "v5e:4x8"]}, "--slice: this answers about one slice"),
@@ -84,6 +84,19 @@ def test_words_that_no_program_serves_are_refused_before_compiling(
     with pytest.raises(InputError) as caught:
         verify("llama-3-8b", **{"slice": "v5e:4x4", **words})
     assert str(caught.value).startswith(line)
+    assert jobs == []
+
+
+def test_a_chip_whose_clock_is_not_known_has_no_estimate_without_one(
+    compiler: Callable[..., list[Job]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs, known = compiler(), load_slice("v5e:4x4")
+    unknown = replace(known, chip=replace(known.chip, clock_hz=None))
+    monkeypatch.setattr("slicewise.planner.question.load_slice", lambda *_: unknown)
+    with pytest.raises(
+        InputError, match=r"--estimate: the clock of v5e is not known here; give --clock, such as 1\.75GHz"
+    ):
+        verify("llama-3-8b", slice="v5e:4x4", estimate=True)
     assert jobs == []
 
 

@@ -59,7 +59,9 @@ def compiled_inputs(chip: Chip, precision: Precision) -> dict[str, Any] | None:
     found = compiled_operations(chip.name, precision)
     if found is None or chip.clock_hz is None:
         return None
-    return {"compiled": found, "clock_hz": chip.clock_hz, "devices_per_chip": chip.devices_per_chip}
+    # v4's compiler describes a chip as two devices, each a core of its own, and programs see the chip as one.
+    devices = (compiled_table(chip.name) or {}).get("devices_per_chip", chip.devices_per_chip)
+    return {"compiled": found, "clock_hz": chip.clock_hz, "devices_per_chip": devices}
 
 
 def _picked(name: str, table: Mapping[str, Any], precision: Precision) -> CompiledOperations:

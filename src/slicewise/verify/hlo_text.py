@@ -11,6 +11,9 @@ from functools import cached_property, lru_cache
 VMEM = 1
 """Memory space of a TPU's vector memory, `S(1)` in a layout. What says no space lies in HBM, which is 0."""
 
+CMEM = 3
+"""Memory space of what v4 has between the two, and fetches to ahead of use; other generations have none."""
+
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([^\]]*)\](?:\{([^}]*)\})?")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _SPACE = re.compile(r"S\((\d+)\)")
@@ -35,7 +38,7 @@ class Array:
     Attributes:
         dtype: as XLA writes it: bf16, s8, f8e4m3fn, pred ...
         dims: its dimensions, without padding.
-        memory: its memory space: 0 for HBM, 1 for VMEM, others for scalars and semaphores.
+        memory: its memory space: 0 for HBM, 1 for VMEM, 3 for CMEM, others for scalars and semaphores.
         bits: bits of one element, as the layout or else the dtype says.
     """
 

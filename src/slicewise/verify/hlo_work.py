@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from slicewise.verify.hlo import OTHER, Module, labels
 from slicewise.verify.hlo_collectives import KINDS
 from slicewise.verify.hlo_flops import instruction_flops
-from slicewise.verify.hlo_text import VMEM, Computation, Instruction, arrays, n_bytes
+from slicewise.verify.hlo_text import CMEM, VMEM, Computation, Instruction, arrays, n_bytes
 
 _SLICES = ("slice", "dynamic-slice")
 _MOVES = ("bitcast", "copy", "reshape", "transpose", "get-tuple-element")
@@ -61,7 +61,7 @@ def work(module: Module, scope: Callable[[str], str]) -> tuple[Operation, ...]:
 
 
 def prefetch_bytes(module: Module, scope: Callable[[str], str]) -> dict[str, float]:
-    """Bytes that asynchronous copies and slices bring from HBM to VMEM, over all executions, by label. [B]
+    """Bytes that asynchronous copies and slices bring from HBM to VMEM or CMEM, over all executions, by label. [B]
 
     A copy counts for what first uses it, past updates in place: these write a part and read nothing. One that nothing
     uses is for the program's next run, and counts where that uses it.
@@ -83,7 +83,7 @@ def prefetch_bytes(module: Module, scope: Callable[[str], str]) -> dict[str, flo
 
 
 def _is_prefetch(computation: Computation, done: Instruction) -> bool:
-    """Whether an instruction ends an asynchronous move from HBM to VMEM."""
+    """Whether an instruction ends an asynchronous move from HBM to VMEM or CMEM."""
     kind = done.opcode.removesuffix("-done")
     unused = not done.root and done.name not in computation.users
     if kind == done.opcode or kind in KINDS or not done.operands or unused:
@@ -91,7 +91,7 @@ def _is_prefetch(computation: Computation, done: Instruction) -> bool:
     started = computation.instructions.get(done.operands[0])
     source = computation.instructions.get(started.operands[0]) if started and started.operands else None
     spaces = [{array.memory for array in arrays(each.shape)} for each in (source, done) if each]
-    return spaces == [{0}, {VMEM}]
+    return spaces in ([{0}, {VMEM}], [{0}, {CMEM}])
 
 
 def _readers(computation: Computation, instruction: Instruction) -> list[Instruction]:
