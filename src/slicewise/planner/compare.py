@@ -108,7 +108,6 @@ class Comparison:
         parts = [replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name) for row in rows]
         return Derivation(name=wanted, value=None, unit=unit_of(wanted), parts=tuple(parts))
 
-
     def _explain_plans(self, name: str) -> Derivation:
         """A number of each plan that is recommended, and has it: without a price there are no dollars."""
         quantity, _ = end_of(name)

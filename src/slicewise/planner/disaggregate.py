@@ -120,12 +120,8 @@ class Disaggregation:
             raise InputError(f"{wanted} has no value for what does not fit, or misses the limits: {self.reason}")
         prompt, decode = self.prefill.deployment, self.decode.deployment
         asked, end = end_of(wanted)
-        if end and asked == "prefill_servers_per_decode_server":
-            return self._explain_ratio(end)
-        if end and asked in _HANDOFF:
-            return explain_end(prompt, asked, end, origins=self._received(), **_receiving(decode))
         if end:
-            return (self.prefill if asked.startswith("prefill_") else self.decode).explain(wanted)
+            return self._explain_end(asked, end)
         if self.prefill_slice == self.slice:
             return self.decode.explain(wanted)
         if wanted in (*_HANDOFF, "handoff_send_bytes_per_s"):
@@ -135,6 +131,15 @@ class Disaggregation:
         # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
         words = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
         return decode.explain(wanted, words, batch=self.batch, prefill_s=self.prefill_s)
+
+    def _explain_end(self, name: str, end: str) -> Derivation:
+        """One of the figures of a number; the time to the first token is seen from the prefill slice."""
+        if name == "prefill_servers_per_decode_server":
+            return self._explain_ratio(end)
+        if name in _HANDOFF:
+            origins, decode = self._received(), self.decode.deployment
+            return explain_end(self.prefill.deployment, name, end, origins=origins, **_receiving(decode))
+        return (self.prefill if name.startswith("prefill_") else self.decode).explain(f"{name}:{end}")
 
     def _received(self) -> Origins:
         return {"handoff_receive_bytes_per_s": (f"what {self.slice} takes in", "")}

@@ -220,7 +220,9 @@ def _figures(
 
 
 def _plain(told: FigureColumns) -> dict[str, dict[str, list[Any]]]:
-    return {name: {end: [plain(value) for value in column] for end, column in ends.items()} for name, ends in told.items()}
+    return {
+        name: {end: [plain(value) for value in column] for end, column in ends.items()} for name, ends in told.items()
+    }
 
 
 PER_SLICE = (
