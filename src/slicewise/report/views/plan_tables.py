@@ -56,7 +56,8 @@ def _rows(plan: Plan, best: Option) -> tuple[list[Row], int]:
 
 def _told(plan: Plan, best: Option, shown: list[Row]) -> list[Table]:
     """Times, then rate and price, of the plans and of what one change would give."""
-    changed = [(what_if.change, what_if.option) for what_if in plan.what_ifs]
+    # Columns say which slice; what is left is brief, as the cells are long.
+    changed = [(what_if.change.partition(" (")[0], what_if.option) for what_if in plan.what_ifs]
     rows: list[tuple[str, Option | None]] = [*shown, *changed]
     options = [option for _, option in rows if option]
     places = _places(plan, options)
@@ -64,7 +65,7 @@ def _told(plan: Plan, best: Option, shown: list[Row]) -> list[Table]:
     times = [[label, *_placed(places, option), *_cells(option, ("step_s", "ttft_s"))] for label, option in rows]
     rates = [
         [
-            _short(label, option),
+            _short(label, option, with_dtypes="weights/cache" in places),
             *_cells(option, ("tokens_per_s_per_chip", price)),
             BOUND_BY.get(option.step.bound or "", "") if option else "beyond the limits",
         ]
@@ -113,12 +114,13 @@ def _cells(option: Option | None, names: tuple[str, ...]) -> list[str]:
     return [told(name, found[name]) if name in found else "-" for name in names]
 
 
-def _short(label: str, option: Option | None) -> str:
+def _short(label: str, option: Option | None, *, with_dtypes: bool) -> str:
     """What a plan is called in the second table, which has no columns of what it is."""
     if label != "also" or option is None:
         return label
     step = option.step
-    return f"{step.slice}{f', {step.layout}' if step.layout else ''}, {_dtypes(option)}, batch {step.batch:,}"
+    named = [step.slice, step.layout, _dtypes(option) if with_dtypes else "", f"batch {step.batch:,}"]
+    return ", ".join(filter(None, named))
 
 
 def _bounds(plan: Plan, shown: list[Row]) -> Table:
