@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -240,6 +241,22 @@ def brief(value: float, unit: str = "") -> str:
     if not value or (scale == 1.0 and value == int(value)):
         return show(value, unit)
     return f"{_fixed(value / scale)} {suffix}".rstrip()
+
+
+def brief_alike(values: Sequence[float], unit: str = "") -> list[str]:
+    """Print numbers of one kind in three digits, scaled as the first, which alone carries the unit.
+
+    >>> brief_alike([0.01422, 0.00429, 0.0127], "s"), brief_alike([2.635, 3.162], "USD"), brief_alike([2024, 98.5])
+    (['14.2 ms', '4.29', '12.7'], ['$2.64', '3.16'], ['2,024', '98.5'])
+    """
+    if not all(map(math.isfinite, values)):
+        return [show(value, unit, _BRIEF_DIGITS) for value in values]
+    if unit == "USD":
+        return [f"{'' if place else '$'}{_fixed(value)}" for place, value in enumerate(values)]
+    steps = _STEPS.get(unit, [(1.0, "/s" if unit == "1/s" else unit)])
+    scale, suffix = next((step for step in steps if abs(values[0]) >= step[0] * (1 - 1e-9)), steps[-1])
+    first, *others = (_fixed(value / scale) for value in values)
+    return [f"{first} {suffix}".rstrip(), *others]
 
 
 def _fixed(value: float, *, least: int = 0) -> str:

@@ -1,6 +1,7 @@
 """The command line as a user meets it: answers, forms of output, exit codes, and errors of one line."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,11 +73,58 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str
     assert len(out.splitlines()) > 4
 
 
-def test_plan_fits_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_stays_short_and_narrow(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "plan", "llama-3-70b")
     lines = out.splitlines()
-    assert len(lines) <= 60
-    assert max(map(len, lines)) <= 120
+    assert len(lines) <= 75
+    assert max(map(len, lines)) <= 110
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["compare", "v5e:4x4", "h100:8", "--model", "llama-3-70b"],
+        ["frontier", "llama-3-70b", "--slice", "h100:8"],
+        ["disaggregate", "llama-3-70b", "--slice", "h100:8"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_three_figures_are_told_within_100_columns(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    for view in ("expected", "overlapped"):
+        _, out, _ = run(capsys, *words, "--view", view)
+        # Chips are compared with what they were chosen by beside the figures.
+        assert max(map(len, out.splitlines())) <= 100 + 4 * (words[0] == "compare" and view != "expected")
+        assert re.search(r"bound; low–high|\bbound +expected +low +high|\n +bound .*\n +low .*\n +high", out)
+    _, out, _ = run(capsys, *words, "--book")
+    assert not re.search(r"low–high|expected +low|\n +low |Expected times", out)
+
+
+def test_every_figure_of_compared_plans_is_derived_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", "v5e:4x4", "h100:8", "--model", "llama-3-70b"]
+    code, out, _ = run(capsys, *words, "--explain", "tokens_per_s:low")
+    assert code == 0
+    # What is alike by name and not by value is told of both.
+    assert "n_chips = 16    chips of v5e:4x4" in out
+    assert "n_chips = 8    chips of h100:8" in out
+
+
+@pytest.mark.parametrize("words", [["--rate", "0.2", "--rate", "0.3"], ["--rate", "0.3", "--no-range"]])
+def test_a_run_of_one_figure_says_which(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    load = ["simulate", "llama-3-70b", "--slice", "v5e:4x4", "--requests", "5", *words]
+    _, expected, _ = run(capsys, *load)
+    assert "Steps and prefills take what is expected. `--view overlapped --mfu 1` runs at the bound" in expected
+    _, bound, _ = run(capsys, *load, "--view", "overlapped")
+    assert "take what the view overlapped says, prefill at 40% of peak FLOPs" in " ".join(bound.split())
+    _, book, _ = run(capsys, *load, "--book")
+    assert "Steps and prefills take what the book's conventions bound them to." in book
+
+
+def test_the_bound_of_a_run_is_the_run_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    load = ["simulate", "llama-3-70b", "--slice", "v5e:4x4", "--rate", "0.3", "--requests", "5", "--json"]
+    figures = json.loads(run(capsys, *load)[1])["figures"]
+    bound = json.loads(run(capsys, *load, "--no-range", "--view", "overlapped", "--mfu", "1")[1])["metrics"]
+    assert bound["ttft_s"]["p99"] == figures["ttft_s_p99"]["bound"]
+    assert bound["tpot_s"]["p50"] == figures["tpot_s_p50"]["bound"]
 
 
 def test_what_does_not_fit_names_the_line_that_breaks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,9 @@ def test_the_book_has_bounds_only():
     plan = slicewise.plan("llama-3-70b", book=True)
     assert (plan.recommended.step.view, plan.recommended.figures) == ("overlapped", None)
     assert slicewise.disaggregate("llama-3-70b", slice="v5e:4x4", book=True).figures is None
-    assert "step_expected_s" not in slicewise.frontier("llama-3-70b", slice="v5e:4x4", book=True).columns
+    frontier = slicewise.frontier("llama-3-70b", slice="v5e:4x4", book=True)
+    assert "step_expected_s" not in frontier.columns
+    assert frontier.figures is None is frontier.to_dict()["figures"]
     with pytest.raises(slicewise.InputError, match="--book shows bounds only"):
         slicewise.step("llama-3-70b", book=True, view="expected")
 
@@ -126,9 +128,72 @@ def test_every_figure_is_derived(asked: str) -> None:
                 assert result.explain(f"{name}:{end}").value == pytest.approx(getattr(each, end), rel=1e-12)
 
 
-@pytest.mark.parametrize("elsewhere", [{}, {"prefill_slice": "v5p:2x2x1"}])
+@pytest.mark.parametrize("asked", DERIVED)
+def test_every_figure_of_a_frontier_is_that_of_a_step_and_derived(asked: str) -> None:
+    model, words = DERIVED[asked]
+    found = slicewise.frontier(model, **words)
+    assert found.figures is not None
+    assert set(found.figures) == {
+        "step_s",
+        "tokens_per_s_per_chip",
+        *(["usd_per_million_output_tokens"] if found.deployment.price else []),
+    }
+    for row in (0, len(found.columns["batch"]) // 2, -1):
+        step = slicewise.step(model, **words, batch=found.columns["batch"][row])
+        for name, ends in found.figures.items():
+            told = {end: column[row] for end, column in ends.items()}
+            assert told == pytest.approx(step.figures[name].to_dict(), rel=1e-12), (name, row)
+    for name, ends in found.figures.items():
+        for end in ENDS:
+            assert found.explain(f"{name}:{end}").value == pytest.approx(ends[end][-1], rel=1e-12), (name, end)
+
+
+def test_every_figure_of_compared_plans_is_derived() -> None:
+    found = slicewise.compare(["v5e:4x4", "h100:8", "v6e-16", "v5e:2x2"], model="llama-3-70b")
+    best = {row.name: row.plan.recommended for row in found.rows if row.plan.recommended}
+    assert list(best) == ["v5e:4x4", "h100:8", "v6e-16"]
+    told = {name: {**option.step.figures, **option.figures} for name, option in best.items()}
+    for number in told["h100:8"]:
+        for end in ENDS:
+            derived = {part.name: part.value for part in found.explain(f"{number}:{end}").parts}
+            figures = {name: getattr(each[number], end) for name, each in told.items() if number in each}
+            assert derived == pytest.approx(figures, rel=1e-12), (number, end)
+    # Without a price there are no dollars to derive.
+    assert [part.name for part in found.explain("request_usd:low").parts] == ["v5e:4x4", "h100:8"]
+    assert [part.name for part in found.explain("step_s:low").parts] == ["v5e:4x4", "h100:8", "v6e-16"]
+
+
+def test_what_no_compared_plan_has_is_refused() -> None:
+    with pytest.raises(InputError, match="no plan has it"):
+        slicewise.compare(["v5e:2x2"], model="llama-3-70b").explain("step_s:low")
+    with pytest.raises(InputError, match="no plan has it"):
+        slicewise.compare(["v6e-16"], model="llama-3-70b").explain("request_usd")
+    with pytest.raises(InputError, match="unknown number 'speed'"):
+        slicewise.compare(["v5e:4x4"], model="llama-3-70b").explain("speed")
+
+
+@pytest.mark.parametrize("words", [H100, {"slice": "v5e:4x4", "prefill_slice": "h100:8"}])
+def test_the_first_token_of_split_servers_waits_for_the_hand_off(words: dict[str, str]) -> None:
+    """At the rate of the slower end, which may be the one that takes it in."""
+    found = slicewise.disaggregate("llama-3-70b", **words)
+    for end in ENDS:
+        prefill, split = (getattr(found.figures[name], end) for name in ("prefill_s", "ttft_split_s"))
+        assert split == pytest.approx(prefill + found.handoff_s)
+    assert found.figures["ttft_split_s"].expected == found.ttft_split_s
+    assert found.figures["tpot_shared_s"].expected == found.tpot_shared_s
+
+
+def test_where_the_hand_off_is_not_known_it_has_no_figures() -> None:
+    found = slicewise.disaggregate("llama-3-8b", slice="l40s:8")
+    assert found.ttft_split_s is None
+    assert "ttft_split_s" not in found.figures
+    assert "tpot_shared_s" in found.figures
+
+
+@pytest.mark.parametrize("elsewhere", [{}, {"prefill_slice": "v5p:2x2x1"}, {"slice": "h100:8", "tp": 2, "pp": 4}])
 def test_every_figure_of_servers_is_derived(elsewhere: dict[str, str]) -> None:
-    found = slicewise.disaggregate("llama-3-70b", slice="v5e:4x4", weights="int8", **elsewhere)
+    found = slicewise.disaggregate("llama-3-70b", **{"slice": "v5e:4x4", "weights": "int8", **elsewhere})
+    assert {"ttft_split_s", "tpot_shared_s"} < set(found.figures)
     for name, each in found.figures.items():
         for end in ENDS:
             assert found.explain(f"{name}:{end}").value == pytest.approx(getattr(each, end), rel=1e-12)

@@ -27,6 +27,38 @@ def test_columns_of_a_frontier_lie_side_by_side() -> None:
     assert [float(row["step_s"]) for row in rows] == found["step_s"]
 
 
+def test_figures_are_columns_named_by_their_path() -> None:
+    for found in (
+        slicewise.step("llama-3-70b", slice="h100:8").to_dict(),
+        slicewise.disaggregate("llama-3-70b", slice="h100:8").to_dict(),
+        slicewise.plan("llama-3-70b", slice="h100:8").to_dict(),
+    ):
+        (object_, *_), (row, *_) = found.get("candidates", [found]), read(to_csv(found))
+        told = {
+            f"figures.{name}.{end}": value for name, each in object_["figures"].items() for end, value in each.items()
+        }
+        assert len(told) >= 16
+        assert {name: float(row[name]) for name in told} == told
+
+
+def test_figures_of_a_frontier_lie_beside_its_columns() -> None:
+    found = slicewise.frontier("llama-3-70b", slice="h100:8", context=[8192, 16384])
+    rows = read(to_csv(found.to_dict()))
+    for name, each in found.figures.items():
+        for end, column in each.items():
+            assert [float(row[f"figures.{name}.{end}"]) for row in rows] == column
+    assert set(rows[0]) == set(found.table())
+
+
+def test_plans_that_are_compared_are_columns() -> None:
+    found = slicewise.compare(["v5e:4x4", "v5e:2x2"], model="llama-3-70b")
+    first, second = read(to_csv(found.to_dict()))
+    best = found.rows[0].plan.recommended
+    assert float(first["recommended.step_s"]) == best.step.step_s
+    assert float(first["recommended.figures.request_usd.high"]) == best.figures["request_usd"].high
+    assert second["recommended.step_s"] == second["recommended"] == ""
+
+
 def test_an_object_is_one_row_and_unknown_values_are_empty() -> None:
     found = slicewise.step("llama-3-70b", slice="v5e:2x2").to_dict()
     (row,) = read(to_csv(found))

@@ -39,6 +39,15 @@ def test_the_servers_of_the_closed_form_are_compared_with_the_best(more: int, sa
         assert (each in text) == (each == said)
 
 
+def test_a_size_says_which_figure_its_times_are() -> None:
+    said = "Steps and prefills take what is expected. `--view overlapped --mfu 1` runs at the bound"
+    assert any(each.startswith(said) for each in lines(size_document(FOUND)))
+    words = {**PLACE, **LOAD, "rate": "30", "servers": "shared", "policy": "prefill-first"}
+    refused = slicewise.size(MODEL, **words, ttft="1us")
+    assert not refused.fits
+    assert any(each.startswith(said) for each in lines(size_document(refused)))
+
+
 def test_a_stopped_run_says_that_it_is_not_judged() -> None:
     def stop(done: int, of: int) -> None:
         if done * 2 > of:

@@ -46,4 +46,4 @@ def _draw(result: Frontier, out: Path, tpot: str | None) -> list[Path]:
     from slicewise.report.figures import write_figures
     from slicewise.report.views.frontier import frontier_specs
 
-    return write_figures(out, result.columns, frontier_specs(result, tpot))
+    return write_figures(out, result.table(), frontier_specs(result, tpot))

@@ -12,6 +12,7 @@ from slicewise.catalog.slices import load_slice
 from slicewise.costs import money
 from slicewise.derive import Derivation, Graph, Origins
 from slicewise.errors import InputError, UnknownNameError
+from slicewise.planner.figures import end_of
 from slicewise.planner.flags import truth
 from slicewise.planner.plan import Plan, plan
 from slicewise.planner.question import Flags, dtypes, efficiencies, known_words, listed, prices_of
@@ -83,15 +84,21 @@ class Comparison:
         return {"rows": [row.to_dict() for row in self.rows]}
 
     def explain(self, name: str = "") -> Derivation:
-        """The derivation of a per-dollar value, one part a chip.
+        """The derivation of a per-dollar value, or of a number of the model's plans, one part a chip.
+
+        Args:
+            name: the number. `step_s:low` is an end of its range, beside `:bound`, `:expected` and `:high`.
 
         Raises:
+            InputError: no chip has such a value.
             UnknownNameError: no such value.
         """
         wanted = name or "flops_per_usd"
         facts = {"flops_per_s", "hbm_bytes_per_s", "hbm_bytes_per_chip", "usd_per_chip_hour"}
         wanted = "hbm_bytes_per_chip" if wanted == "hbm_bytes" else wanted
         if wanted not in {*_PER_USD, *facts}:
+            if any(row.plan for row in self.rows):
+                return self._explain_plans(wanted)
             raise UnknownNameError("number", wanted, {*_PER_USD, *facts})
         needs_price = wanted in {*_PER_USD, "usd_per_chip_hour"}
         rows = [row for row in self.rows if row.usd_per_chip_hour is not None or not needs_price]
@@ -100,6 +107,19 @@ class Comparison:
             raise InputError(f"{wanted}: no price is known for {names}; give --price CHIP=USD")
         parts = [replace(_GRAPH.explain(wanted, row.inputs, row.origins), name=row.name) for row in rows]
         return Derivation(name=wanted, value=None, unit=unit_of(wanted), parts=tuple(parts))
+
+    def _explain_plans(self, name: str) -> Derivation:
+        """A number of each plan that is recommended, and has it: without a price there are no dollars."""
+        quantity, _ = end_of(name)
+        rows = [
+            (row.name, row.plan)
+            for row in self.rows
+            if row.plan and row.plan.recommended and (row.price is not None or unit_of(quantity) != "USD")
+        ]
+        if not rows:
+            raise InputError(f"{name}: no plan has it; see why, or give --price CHIP=USD")
+        parts = [replace(plan_.explain(name), name=row_name) for row_name, plan_ in rows]
+        return Derivation(name=name, value=None, unit=unit_of(quantity), parts=tuple(parts))
 
 
 def compare(names: Sequence[str], *, model: str | Path | Model | None = None, **flags: Unpack[Flags]) -> Comparison:

@@ -10,12 +10,21 @@ from typing import Any, Unpack
 import numpy as np
 
 from slicewise.catalog.slices import load_slice
-from slicewise.derive import Derivation
+from slicewise.derive import Derivation, Origins
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner.assumptions import assumptions
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
-from slicewise.planner.figures import Figures, as_dict, end_of, explain_with, figures, shows_expected, times_of
+from slicewise.planner.figures import (
+    Figures,
+    as_dict,
+    end_of,
+    explain_end,
+    explain_with,
+    figures,
+    shows_expected,
+    times_of,
+)
 from slicewise.planner.knee import largest_batch
 from slicewise.planner.prefill import Prefill, prefill_of, utilisation
 from slicewise.planner.question import Flags, ask, chosen_by
@@ -60,7 +69,8 @@ class Disaggregation:
         fits: both slices hold their part, and one of both ways meets the limits.
         split: whether to split.
         why: the reason, in a sentence.
-        figures: bound, expected value and range of step, prefill, rates and ratio; None under the book's conventions.
+        figures: bound, expected value and range of step, prefill, rates, ratio, time to the first token and shared
+            time a token; None under the book's conventions.
     """
 
     model: str
@@ -110,20 +120,29 @@ class Disaggregation:
             raise InputError(f"{wanted} has no value for what does not fit, or misses the limits: {self.reason}")
         prompt, decode = self.prefill.deployment, self.decode.deployment
         asked, end = end_of(wanted)
-        if end and asked == "prefill_servers_per_decode_server":
-            return self._explain_ratio(end)
         if end:
-            return (self.prefill if asked.startswith("prefill_") else self.decode).explain(wanted)
+            return self._explain_end(asked, end)
         if self.prefill_slice == self.slice:
             return self.decode.explain(wanted)
         if wanted in (*_HANDOFF, "handoff_send_bytes_per_s"):
-            words = {"handoff_receive_bytes_per_s": (f"what {self.slice} takes in", "")}
-            return prompt.explain(wanted, words, **_receiving(decode))
+            return prompt.explain(wanted, self._received(), **_receiving(decode))
         if wanted not in _RATIO:
             return (self.prefill if wanted.startswith("prefill_") else self.decode).explain(wanted)
         # Prefill runs elsewhere: its time enters as a number that `prefill` explains.
         words = {"prefill_s": (f"prefill on {self.prefill_slice}, see --explain prefill_s", "")}
         return decode.explain(wanted, words, batch=self.batch, prefill_s=self.prefill_s)
+
+    def _explain_end(self, name: str, end: str) -> Derivation:
+        """One of the figures of a number; the time to the first token is seen from the prefill slice."""
+        if name == "prefill_servers_per_decode_server":
+            return self._explain_ratio(end)
+        if name in _HANDOFF:
+            origins, decode = self._received(), self.decode.deployment
+            return explain_end(self.prefill.deployment, name, end, origins=origins, **_receiving(decode))
+        return (self.prefill if name.startswith("prefill_") else self.decode).explain(f"{name}:{end}")
+
+    def _received(self) -> Origins:
+        return {"handoff_receive_bytes_per_s": (f"what {self.slice} takes in", "")}
 
     def _explain_ratio(self, end: str) -> Derivation:
         """One of the ratio's figures, each phase at its own end."""
@@ -219,7 +238,7 @@ def disaggregation_of(step: Step, prefill: Prefill, verdict: Verdict, limits: Li
         split=split,
         why=why,
         **(_servers(step, prefill) if fits else dict.fromkeys(_SERVERS)),
-        figures=_figures(step, prefill) if flows else None,
+        figures=_figures(step, prefill, knows_handoff="ttft_split_s" in flows) if flows else None,
         assumptions=(
             *utilisation(prompt),
             "Means, no queues: servers this busy need spare capacity.",
@@ -231,7 +250,7 @@ def disaggregation_of(step: Step, prefill: Prefill, verdict: Verdict, limits: Li
     )
 
 
-def _figures(step: Step, prefill: Prefill) -> dict[str, Figures] | None:
+def _figures(step: Step, prefill: Prefill, *, knows_handoff: bool) -> dict[str, Figures] | None:
     """Three figures of the flow. The ratio's range takes each phase at its own end: they need not err together."""
     decode, prompt = step.deployment, prefill.deployment
     if not shows_expected(decode):
@@ -252,6 +271,8 @@ def _figures(step: Step, prefill: Prefill) -> dict[str, Figures] | None:
         **figures(decode, ["step_s", "decode_requests_per_s"], step.batch),
         **figures(prompt, ["prefill_s", "prefill_requests_per_s"]),
         "prefill_servers_per_decode_server": Figures(**ratio),
+        **(figures(prompt, ["ttft_split_s"], **_receiving(decode)) if knows_handoff else {}),
+        **figures(decode, ["tpot_shared_s"], step.batch),
     }
 
 

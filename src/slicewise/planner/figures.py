@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from slicewise.derive import Derivation
+import numpy as np
+from numpy.typing import NDArray
+
+from slicewise.derive import Derivation, Origins, Values
 from slicewise.errors import InputError, UnknownNameError
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.pacing import resting_on
@@ -21,7 +25,11 @@ UP_TO_BOUND = "up_to_bound"
 TERM = "term:"
 """How a term of the expected step is called by `--explain`, as it counts there."""
 _RANGE = ("low", "high")
-_ENDS = ("bound", "expected", *_RANGE)
+ENDS = ("bound", "expected", *_RANGE)
+"""The figures by name."""
+
+FigureColumns = Mapping[str, Mapping[str, Sequence[float]]]
+"""Of each quantity, of each figure of it, a value a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +58,19 @@ def shows_expected(deployment: Deployment) -> bool:
     return not deployment.conventions.book
 
 
-def figures(deployment: Deployment, names: Sequence[str], batch: float = 1) -> dict[str, Figures]:
+def figures(deployment: Deployment, names: Sequence[str], batch: float = 1, **given: Any) -> dict[str, Figures]:
     """Three figures of each quantity; none under the book's conventions.
 
     Args:
         deployment: what the numbers are of.
         names: times, rates or prices that follow from the times of a step and of prefill.
         batch: sequences in a step.
+        given: further inputs that win over formulas.
     """
     if not shows_expected(deployment):
         return {}
     ends = times_of(deployment, batch)
-    values = [deployment.evaluate(names, batch=batch, **times) for times in ends.values()]
+    values = [deployment.evaluate(names, batch=batch, **given, **times) for times in ends.values()]
     found = {}
     for name in names:
         bound, expected, *rest = (float(value[name]) for value in values)
@@ -69,10 +78,31 @@ def figures(deployment: Deployment, names: Sequence[str], batch: float = 1) -> d
     return found
 
 
+def figure_columns(
+    deployment: Deployment, names: Sequence[str], batch: NDArray[np.float64]
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Three figures of each quantity, a row a batch; none under the book's conventions.
+
+    Args:
+        deployment: what the numbers are of.
+        names: as of `figures`.
+        batch: sequences in a step. Shape (n,).
+    """
+    if not shows_expected(deployment):
+        return {}
+    ends = {end: _timed(deployment, names_of(deployment)[end], batch) for end in ENDS}
+    values = {end: deployment.evaluate(names, batch=batch, **times) for end, times in ends.items()}
+    found = {}
+    for name in names:
+        bound, expected, *rest = (np.asarray(values[end][name]) + 0.0 * batch for end in ENDS)
+        found[name] = {"bound": bound, "expected": expected, "low": np.minimum(*rest), "high": np.maximum(*rest)}
+    return found
+
+
 def names_of(deployment: Deployment) -> dict[str, tuple[str, str]]:
     """The quantities of a step and of a prefill at the bound, as expected, and at the ends of the range."""
     steps = (_bound(deployment), "step_expected_s", "step_low_s", "step_high_s")
-    return {end: (step, f"prefill_{end}_s") for end, step in zip(_ENDS, steps, strict=True)}
+    return {end: (step, f"prefill_{end}_s") for end, step in zip(ENDS, steps, strict=True)}
 
 
 def times_of(deployment: Deployment, batch: float) -> dict[str, dict[str, float]]:
@@ -92,11 +122,21 @@ def end_of(name: str) -> tuple[str, str | None]:
     (('tokens_per_s', 'low'), ('tokens_per_s', None))
     """
     quantity, _, end = name.rpartition(":")
-    return (quantity, end) if quantity and end in _ENDS else (name, None)
+    return (quantity, end) if quantity and end in ENDS else (name, None)
 
 
-def explain_end(deployment: Deployment, quantity: str, end: str, batch: float = 1) -> Derivation:
+def explain_end(
+    deployment: Deployment, quantity: str, end: str, batch: float = 1, origins: Origins | None = None, **given: Any
+) -> Derivation:
     """The derivation of one of the three figures of a quantity.
+
+    Args:
+        deployment: what it is a quantity of.
+        quantity: its name.
+        end: which of the figures.
+        batch: sequences in a step.
+        origins: where further inputs come from.
+        given: these inputs, which win over formulas.
 
     Raises:
         InputError: the book's conventions, which have bounds only.
@@ -107,19 +147,27 @@ def explain_end(deployment: Deployment, quantity: str, end: str, batch: float = 
     own = dict(zip(("step_s", "prefill_s"), names_of(deployment)[end], strict=True))
     if quantity in own:
         return replace(deployment.explain(own[quantity], batch=batch), name=f"{quantity}:{end}")
-    taken = end if end in ("bound", "expected") else _taken(deployment, quantity, end, batch)
+    taken = end if end in ("bound", "expected") else _taken(deployment, quantity, end, batch, **given)
     step, prefill = names_of(deployment)[taken]
     times = {"step_s": deployment.explain(step, batch=batch), "prefill_s": deployment.explain(prefill, batch=batch)}
-    return replace(explain_with(deployment, quantity, batch, times), name=f"{quantity}:{end}")
+    return replace(explain_with(deployment, quantity, batch, times, origins, **given), name=f"{quantity}:{end}")
 
 
-def _taken(deployment: Deployment, quantity: str, end: str, batch: float) -> str:
+def _taken(deployment: Deployment, quantity: str, end: str, batch: float, **given: Any) -> str:
     """The end of the times that gives an end of what follows from them: the longest step gives the fewest tokens."""
-    found = {at: float(deployment.value(quantity, batch=batch, **times_of(deployment, batch)[at])) for at in _RANGE}
+    times = times_of(deployment, batch)
+    found = {at: float(deployment.value(quantity, batch=batch, **given, **times[at])) for at in _RANGE}
     return (min if end == "low" else max)(found, key=lambda at: found[at])
 
 
-def explain_with(deployment: Deployment, quantity: str, batch: float, times: Mapping[str, Derivation]) -> Derivation:
+def explain_with(
+    deployment: Deployment,
+    quantity: str,
+    batch: float,
+    times: Mapping[str, Derivation],
+    origins: Origins | None = None,
+    **given: Any,
+) -> Derivation:
     """The derivation of a quantity where times are given that are derived elsewhere: they take the place of its own.
 
     Args:
@@ -127,10 +175,12 @@ def explain_with(deployment: Deployment, quantity: str, batch: float, times: Map
         quantity: its name.
         batch: sequences in a step.
         times: derivations by the name of the time that they stand for.
+        origins: where further inputs come from.
+        given: these inputs, which win over formulas.
     """
-    origins = {name: (f"as {time.name} gives it", "") for name, time in times.items()}
-    given = {name: time.value for name, time in times.items()}
-    return resting_on(deployment.explain(quantity, origins, batch=batch, **given), times)
+    words = {**(origins or {}), **{name: (f"as {time.name} gives it", "") for name, time in times.items()}}
+    values = {**given, **{name: time.value for name, time in times.items()}}
+    return resting_on(deployment.explain(quantity, words, batch=batch, **values), times)
 
 
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
@@ -186,6 +236,12 @@ def explain_up_to_bound(deployment: Deployment, batch: float) -> Derivation:
         numbers=f"{show(whole.value, 's')} - {show(sum(terms.values()), 's')}",
         parts=(whole,),
     )
+
+
+def _timed(deployment: Deployment, pair: tuple[str, str], batch: NDArray[np.float64]) -> Values:
+    """A step and a prefill of these names, as the times that all else follows from. [s]"""
+    value = deployment.evaluate(pair, batch=batch)
+    return {"step_s": value[pair[0]], "prefill_s": value[pair[1]]}
 
 
 def as_dict(found: Mapping[str, Figures]) -> dict[str, dict[str, float]]:

@@ -15,7 +15,14 @@ from slicewise.errors import InputError
 from slicewise.planner.choose import pareto
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import memory_verdict
-from slicewise.planner.figures import shows_expected
+from slicewise.planner.figures import (
+    ENDS,
+    FigureColumns,
+    end_of,
+    explain_end,
+    figure_columns,
+    shows_expected,
+)
 from slicewise.planner.knee import MOST_SEQUENCES, largest_batch
 from slicewise.planner.question import Flags, Question, ask, listed
 from slicewise.planner.search import round_of
@@ -35,6 +42,10 @@ COLUMNS = (
     "matmul_s",
     "ici_s",
 )
+PRICE_COLUMN = "usd_per_million_output_tokens"
+"""A further column where a price is known."""
+TOLD = ("step_s", "tokens_per_s_per_chip", PRICE_COLUMN)
+"""What is told three times of each row; the price where one is known."""
 EXPECTED_COLUMNS = ("step_expected_s", "step_low_s", "step_high_s")
 """What is expected of each step, and the range that holds 8 of 10 measurements; not under the book's conventions."""
 MOST_POINTS = 4096
@@ -47,6 +58,8 @@ class Frontier:
 
     Attributes:
         columns: equal columns, one row for a context and a batch; base units.
+        figures: bound, expected value and range of step, rate and price, in columns of the same rows; None under the
+            book's conventions.
         max_batch: largest batch by context; 0 where nothing fits.
         reasons: why a context does not fit, by context.
         deployment: of the first context that fits, else of the first.
@@ -56,6 +69,7 @@ class Frontier:
     model: str
     slice: str
     columns: Mapping[str, list[float]]
+    figures: FigureColumns | None
     max_batch: Mapping[float, int]
     reasons: Mapping[float, str]
     critical_batch: float
@@ -76,6 +90,14 @@ class Frontier:
         kept = [i for i, batch in enumerate(self.columns["batch"]) if batch % shards == 0 or batch in ends]
         return {name: [column[i] for i in kept] for name, column in self.columns.items()}
 
+    def table(self) -> dict[str, Sequence[float]]:
+        """All columns of the rows, those of the figures too, named by their path: `figures.step_s.low`."""
+        told = self.figures or {}
+        return {
+            **self.columns,
+            **{f"figures.{name}.{end}": column for name, ends in told.items() for end, column in ends.items()},
+        }
+
     def within(self, tpot_s: float) -> dict[float, int]:
         """The largest batch of each context whose step keeps a limit; 0 where none does."""
         found = {}
@@ -89,6 +111,7 @@ class Frontier:
         """The JSON object: column arrays, and what is the same for all rows."""
         return {
             **{name: [plain(value) for value in column] for name, column in self.columns.items()},
+            "figures": None if self.figures is None else _plain(self.figures),
             "model": self.model,
             "slice": self.slice,
             "fits": self.fits,
@@ -100,6 +123,9 @@ class Frontier:
     def explain(self, name: str = "") -> Derivation:
         """The derivation of a number at the largest batch of the first context; of its step when none is named.
 
+        Args:
+            name: the number. `step_s:low` is an end of its range, beside `:bound`, `:expected` and `:high`.
+
         Raises:
             InputError: nothing fits.
             UnknownNameError: no such number.
@@ -107,6 +133,9 @@ class Frontier:
         if not self.fits:
             raise InputError("nothing fits, so there is no point to explain; take a larger slice or a shorter context")
         most = next(most for most in self.max_batch.values() if most)
+        quantity, end = end_of(name)
+        if end:
+            return explain_end(self.deployment, quantity, end, most)
         return self.deployment.explain(name or "step_s", batch=most)
 
 
@@ -130,12 +159,13 @@ def frontier(model: str | Path | Model, **flags: Unpack[Flags]) -> Frontier:
     tables = [_table(deployment, grid) for deployment, grid in zip(deployments, batches, strict=True)]
     shown = next((d for d, grid in zip(deployments, batches, strict=True) if grid.size), deployments[0])
     contexts = [deployment.workload.context_tokens for deployment in deployments]
-    names = (*COLUMNS, "on_frontier", *(EXPECTED_COLUMNS if shows_expected(shown) else ()))
+    names = (*COLUMNS, *_priced(shown), "on_frontier", *(EXPECTED_COLUMNS if shows_expected(shown) else ()))
     columns = {name: np.concatenate([table[name] for table in tables]).tolist() for name in names}
     return Frontier(
         model=shown.model.name,
         slice=shown.slice.name,
         columns=columns,
+        figures=_figures(deployments, batches) if shows_expected(shown) else None,
         max_batch={c: int(grid[-1]) if grid.size else 0 for c, grid in zip(contexts, batches, strict=True)},
         reasons={c: reason for c, reason in zip(contexts, reasons, strict=True) if reason},
         critical_batch=float(shown.value("critical_batch")),
@@ -167,11 +197,32 @@ def _batches(deployment: Deployment) -> tuple[NDArray[np.float64], str]:
 
 def _table(deployment: Deployment, batch: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     told = EXPECTED_COLUMNS if shows_expected(deployment) else ()
-    values = deployment.evaluate([*COLUMNS[2:], *told], batch=batch)
+    values = deployment.evaluate([*COLUMNS[2:], *_priced(deployment), *told], batch=batch)
     table: dict[str, NDArray[Any]] = {name: np.asarray(value) + 0.0 * batch for name, value in values.items()}
     table |= {"context_tokens": deployment.workload.context_tokens + 0.0 * batch, "batch": batch}
     table["on_frontier"] = pareto(table["step_s"], table["tokens_per_s_per_chip"])
     return table
+
+
+def _priced(deployment: Deployment) -> tuple[str, ...]:
+    return (PRICE_COLUMN,) if deployment.price else ()
+
+
+def _figures(
+    deployments: Sequence[Deployment], batches: Sequence[NDArray[np.float64]]
+) -> dict[str, dict[str, list[float]]]:
+    """The columns of the figures, a context after the other."""
+    names = [name for name in TOLD if name != PRICE_COLUMN or deployments[0].price]
+    tables = [figure_columns(deployment, names, batch) for deployment, batch in zip(deployments, batches, strict=True)]
+    return {
+        name: {end: np.concatenate([table[name][end] for table in tables]).tolist() for end in ENDS} for name in names
+    }
+
+
+def _plain(told: FigureColumns) -> dict[str, dict[str, list[Any]]]:
+    return {
+        name: {end: [plain(value) for value in column] for end, column in ends.items()} for name, ends in told.items()
+    }
 
 
 PER_SLICE = (

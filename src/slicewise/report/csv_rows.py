@@ -9,8 +9,10 @@ from typing import Any
 
 ROWS_UNDER = ("candidates", "slices", "rows", "fits", "tried")
 """Keys under which a command's JSON holds its rows."""
-SPREAD = ("metrics", "shares", "steady")
+SPREAD = ("metrics", "shares", "steady", "figures")
 """Keys of objects whose values are columns of their own, such as metrics.ttft_s.p99."""
+INSIDE = ("recommended",)
+"""Keys of objects whose own columns are columns, such as recommended.step_s."""
 
 
 def to_rows(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -22,6 +24,7 @@ def to_rows(data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Mappi
         # An answer without rows still has its reason.
         return list(data[under]) or [data]
     columns = {key: value for key, value in data.items() if isinstance(value, list) and key != "assumptions"}
+    columns |= _columns_inside("figures", data.get("figures") or {})
     # A single list is a value of the object, not a column of a table.
     if len(columns) > 1 and len({len(column) for column in columns.values()}) == 1:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -42,6 +45,21 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     for key in SPREAD:
         if isinstance(row.get(key), dict):
             found |= _spread(key, row[key])
+    for key in INSIDE:
+        if isinstance(row.get(key), dict):
+            found |= {f"{key}.{name}": cell for name, cell in _row(row[key]).items()}
+    return found
+
+
+def _columns_inside(name: str, inside: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The columns of an object, each named by its path."""
+    found: dict[str, list[Any]] = {}
+    for key, value in inside.items():
+        path = f"{name}.{key}"
+        if isinstance(value, Mapping):
+            found |= _columns_inside(path, value)
+        elif isinstance(value, list):
+            found[path] = value
     return found
 
 

@@ -36,6 +36,9 @@ def _node(node: Derivation, depth: int, seen: set[tuple[str, str]], documents: d
 
 
 def _parts(node: Derivation, depth: int, seen: set[tuple[str, str]], documents: dict[str, int]) -> list[str]:
+    if node.value is None and not node.formula:
+        # Several answers side by side: a fact of one is another's under the same name.
+        return [line for part in node.parts for line in _node(part, depth + 1, set(), documents)]
     return [line for part in node.parts for line in _node(part, depth + 1, seen, documents)]
 
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from slicewise.planner.compare import Compared, Comparison
+from slicewise.planner.option import Option
 from slicewise.report.document import Block, Document, Heading, Line, Table
+from slicewise.report.views.expected import whose
 from slicewise.report.views.words import ms, rate, usd
 from slicewise.units import show
+
+_ENDS = ("expected", "bound", "low", "high")
+_FIGURES = (
+    "step_s",
+    "tokens_per_s",
+    "tokens_per_s_per_chip",
+    "ttft_s",
+    "usd_per_million_output_tokens",
+    "request_usd",
+)
 
 
 def compare_document(comparison: Comparison) -> Document:
@@ -18,31 +30,32 @@ def compare_document(comparison: Comparison) -> Document:
         blocks.append(Line(f"No price is known for {missing}: give --price CHIP=USD."))
     blocks += [Line(f"{row.name}: {row.price}.") for row in comparison.rows if row.price]
     planned = [row for row in comparison.rows if row.plan is not None]
-    if planned:
-        names = ["", "slice", "batch", "step", "tok/s", "per chip", "prefill", "$/M out", "a request"]
-        blocks.append(
-            Table(f"The model on each ({_kind(planned)})", names, [_plan(row) for row in planned], left=(0, 1))
-        )
-        blocks += _engines(planned)
-    return blocks
+    return [*blocks, *_plans(planned)] if planned else blocks
 
 
-def _engines(planned: list[Compared]) -> list[Line]:
-    """Whose times are expected, and on which chips nobody measured them."""
-    found: dict[str, list[str]] = {}
-    for row in planned:
-        step = row.plan.recommended.step if row.plan and row.plan.recommended else None
-        if step and step.expected_engine:
-            words = step.expected_engine if step.is_calibrated else f"{step.expected_engine}, not calibrated"
-            found.setdefault(words, []).append(row.name)
-    told = "; ".join(f"{', '.join(names)}: {words}" for words, names in found.items())
-    return [Line(f"Expected times are those of: {told}.")] if told else []
+def _plans(planned: list[Compared]) -> list[Block]:
+    """The plan on each, a line a figure, after what it was chosen by where that is none of them."""
+    best = [(row.name, row.plan.recommended) for row in planned if row.plan and row.plan.recommended]
+    is_told = any(option.figures is not None for _, option in best)
+    header = [
+        "", "slice", "batch", *([""] if is_told else []),
+        "step", "tok/s", "per chip", "prefill", "$/M out", "a request",
+    ]  # fmt: skip
+    rows = [cells for row in planned for cells in _rows(row, is_told=is_told)]
+    table = Table(f"The model on each{_kind(best)}", header, rows, left=(0, 1, *([3] if is_told else [])))
+    return [table, whose((name, option.step) for name, option in best)]
 
 
-def _kind(planned: list[Compared]) -> str:
-    """What the times are."""
-    best = next((row.plan.recommended for row in planned if row.plan and row.plan.recommended), None)
-    return "expected times" if best and best.step.view == "expected" else "times are bounds"
+def _kind(best: list[tuple[str, Option]]) -> str:
+    """What the plans are chosen by."""
+    if not best:
+        return ""
+    step = best[0][1].step
+    if step.figures is None:
+        return " (times are bounds)"
+    if step.view == "expected":
+        return " (chosen by expected times)"
+    return f" (chosen by the view {step.view}, prefill at {step.deployment.mfu:.0%} of peak)"
 
 
 def _chip(row: Compared) -> list[str]:
@@ -62,12 +75,26 @@ def _per_usd(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _plan(row: Compared) -> list[str]:
+def _rows(row: Compared, *, is_told: bool) -> list[list[str]]:
     best = row.plan.recommended if row.plan else None
     if best is None:
         reasons = row.plan.rejected if row.plan else ()
-        return [row.name, reasons[-1].reason if reasons else "no plan", *["-"] * 7]
+        return [[row.name, reasons[-1].reason if reasons else "no plan", *["-"] * (7 + is_told)]]
     step = best.step
-    cells = [row.name, step.slice, f"{step.batch:,}", ms(step.step_s), rate(step.tokens_per_s)]
-    price = usd(step.usd_per_million_output_tokens)
-    return [*cells, rate(step.tokens_per_s_per_chip), ms(best.ttft_s), price, usd(best.request_usd)]
+    head = [row.name, step.slice, f"{step.batch:,}"]
+    rates, prices = [step.tokens_per_s, step.tokens_per_s_per_chip], [step.usd_per_million_output_tokens]
+    own = [step.step_s, *rates, best.ttft_s, *prices, best.request_usd]
+    if not is_told:
+        return [[*head, *_cells(own)]]
+    found = {**(step.figures or {}), **(best.figures or {})}
+    named: dict[str, list[float | None]] = {
+        end: [getattr(found[name], end) if name in found else None for name in _FIGURES] for end in _ENDS
+    }
+    # In views of bounds, what the plan was chosen by is none of these: prefill is at a share of the peak.
+    lines = named if step.view == "expected" else {step.view: own, **named}
+    return [[*([""] * 3 if place else head), end, *_cells(values)] for place, (end, values) in enumerate(lines.items())]
+
+
+def _cells(values: list[float | None]) -> list[str]:
+    step_s, per_s, per_chip, ttft_s, per_million, request = values
+    return [ms(step_s), rate(per_s), rate(per_chip), ms(ttft_s), usd(per_million), usd(request)]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from slicewise.planner.figures import Figures
-from slicewise.report.document import Table
+from slicewise.planner.step import Step
+from slicewise.report.document import Items, Table
 from slicewise.report.views.words import ms, rate, usd
+from slicewise.units import brief_alike, unit_of
 
 NUMBERS = {
     "step_s": "decode step",
     "prefill_s": "prefill, of the slice's time",
     "ttft_s": "time to the first token",
+    "ttft_split_s": "prefill and hand-off (TTFT)",
     "tpot_shared_s": "a token, prefills in between",
     "tokens_per_s": "tokens/s",
     "tokens_per_s_per_chip": "tokens/s per chip",
@@ -63,6 +66,27 @@ def spread(name: str, each: Figures) -> str:
     """The bound and the range of a number, in a clause."""
     bound, _, low, high = _cells(name, each)
     return f"bound {bound}, range {low} to {high}"
+
+
+TOLD = "expected (bound; low–high)"
+"""How `told` writes three figures."""
+
+
+def told(name: str, each: Figures) -> str:
+    """Three figures of a number in a cell of a table of many rows, in three digits and one unit."""
+    unit = unit_of(name)
+    expected, *others = brief_alike([each.expected, each.bound, each.low, each.high], "" if unit == "1/s" else unit)
+    bound, low, high = others
+    return f"{expected} ({bound}; {low}–{high})"
+
+
+def whose(steps: Iterable[tuple[str, Step]]) -> Items:
+    """Whose times are expected of which rows, and how many measurements are behind them."""
+    found: dict[str, list[str]] = {}
+    for name, step in steps:
+        if step.figures is not None:
+            found.setdefault(step.deployment.expectation.basis, []).append(name)
+    return Items("Expected times", [f"{', '.join(names)}: {basis}" for basis, names in found.items()])
 
 
 def terms_table(terms: Mapping[str, float], title: str) -> Table:

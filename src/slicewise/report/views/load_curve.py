@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slicewise.report.document import Document, Heading, Line, Table
-from slicewise.report.views.simulate import WITHIN, fleet_words
+from slicewise.report.views.simulate import WITHIN, fleet_words, run_by
 from slicewise.report.views.words import assumed, ms, rate, usd
 from slicewise.traffic.curves import LoadCurve, LoadPoint
 from slicewise.traffic.summary import Summary
@@ -25,6 +25,7 @@ def load_curve_document(found: LoadCurve) -> Document:
     return [
         Heading(f"{fleet_words(first)}, under {len(found.points):,} loads"),
         Line(f"The first of them: {first.requests.source}."),
+        run_by(first.design.deployment),
         *stopped,
         Table("Load curve", header, [_row(point) for point in found.points], left=()),
         *within,

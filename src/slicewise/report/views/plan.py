@@ -8,10 +8,10 @@ from slicewise.planner.feasible import PRICE
 from slicewise.planner.fleet import Fleet
 from slicewise.planner.option import Option
 from slicewise.planner.plan import Plan, Rejected
-from slicewise.report.document import Block, Document, Heading, Items, Line, Table
-from slicewise.report.views.expected import figures_table, spread
+from slicewise.report.document import Block, Document, Heading, Items, Line
+from slicewise.report.views.expected import TOLD, figures_table, spread, told
+from slicewise.report.views.plan_tables import plan_tables
 from slicewise.report.views.words import (
-    BOUND_BY,
     BOUNDS,
     TERM_WORDS,
     experts_lines,
@@ -26,14 +26,14 @@ from slicewise.units import show, show_gib
 
 
 def plan_document(plan: Plan) -> Document:
-    """The answer on one screen."""
+    """The answer, its figures, and the plans beside it."""
     best = plan.recommended
     if best is None:
         return _refusal(plan)
     blocks: list[Block] = [Heading(_headline(plan, best)), *notes(best.step), *_unranked(plan), *_numbers(plan, best)]
     if plan.fleet:
         blocks += _fleet(plan.fleet)
-    blocks += [*_figures(best), *_named(plan, best), _what_ifs(plan), Items("Not taken", _rejected(plan))]
+    blocks += [*_figures(best), *plan_tables(plan, best), Items("Not taken", _rejected(plan))]
     return [*blocks, Items("Assumed", [" ".join(best.step.assumptions)])]
 
 
@@ -108,9 +108,11 @@ def _bound_words(best: Option) -> str:
 
 _FIGURES = (
     "step_s",
+    "tokens_per_s",
     "tokens_per_s_per_chip",
     "ttft_s",
     "tpot_shared_s",
+    "usd_per_million_input_tokens",
     "usd_per_million_output_tokens",
     "request_usd",
 )
@@ -158,100 +160,6 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _cells(option: Option, *, is_request_priced: bool) -> list[str]:
-    step = option.step
-    price = step.usd_per_million_output_tokens
-    cells = [
-        f"{step.batch:,}",
-        ms(step.step_s),
-        rate(step.tokens_per_s),
-        rate(step.tokens_per_s_per_chip),
-        ms(option.ttft_s),
-        "-" if price is None else show(price, "USD"),
-    ]
-    if is_request_priced:
-        cells.append("-" if option.request_usd is None else show(option.request_usd, "USD"))
-    return [*cells, BOUND_BY.get(step.bound or "", "")]
-
-
-def _header(*, is_request_priced: bool) -> list[str]:
-    return [
-        "batch",
-        "step",
-        "tok/s",
-        "per chip",
-        "prefill",
-        "$/M out",
-        *(["a request"] if is_request_priced else []),
-        "bound by",
-    ]
-
-
-_OTHERS = 5
-
-
-def _named(plan: Plan, best: Option) -> list[Block]:
-    named = [
-        ("recommended", best),
-        ("runner-up", plan.runner_up),
-        ("smallest", plan.smallest),
-        ("lowest step", plan.fastest),
-        ("top per chip", plan.highest_throughput),
-    ]
-    rows: dict[tuple[str, str, str, int], tuple[str, Option]] = {}
-    for label, option in [*named, *(("also", option) for option in plan.candidates)]:
-        if option is None:
-            continue
-        place = (option.step.slice, option.step.layout, _dtypes(option), option.step.batch)
-        if place not in rows:
-            rows[place] = (label, option)
-        elif label != "also":
-            rows[place] = (f"{rows[place][0]}, {label}", option)
-    shown = list(rows.values())[: len(named) + _OTHERS]
-    several, priced = len(plan.question.precisions) > 1, not plan.question.workload.context_is_set
-    laid_out = any(option.step.layout for _, option in shown)
-    cells = [
-        [
-            label,
-            o.step.slice,
-            *([o.step.layout or "even cut"] if laid_out else []),
-            *([_dtypes(o)] if several else []),
-            *_cells(o, is_request_priced=priced),
-        ]
-        for label, o in shown
-    ]
-    middle = [*(["layout"] if laid_out else []), *(["weights/cache"] if several else [])]
-    header = ["", "slice", *middle, *_header(is_request_priced=priced)]
-    left = (0, 1, *([2] if laid_out else []), len(header) - 1)
-    table = Table(f"Plans ({_kind(best)})", header, cells, left=left, marked=0)
-    left_out = len(rows) - len(shown)
-    return [table, *([Line(f"… and {left_out} more; --json has them all.")] if left_out else [])]
-
-
-def _kind(best: Option) -> str:
-    """What the times of a table are."""
-    if best.step.view != "expected":
-        steps = "nothing overlapped in steps" if best.step.view == "serial" else "steps are bounds"
-        return f"{steps}, prefill at {best.step.deployment.mfu:.0%} of peak"
-    return "expected times; --view overlapped chooses by bounds"
-
-
-def _dtypes(option: Option) -> str:
-    return f"{option.step.weight_dtype}/{option.step.kv_dtype}"
-
-
-def _what_ifs(plan: Plan) -> Table:
-    priced = not plan.question.workload.context_is_set
-    header = ["", *_header(is_request_priced=priced)]
-    rows = [
-        [what_if.change, *_cells(what_if.option, is_request_priced=priced)]
-        if what_if.option
-        else [what_if.change, *["-"] * (len(header) - 2), "beyond the limits"]
-        for what_if in plan.what_ifs
-    ]
-    return Table("What if, each with the best batch then", header, rows, left=(0, len(header) - 1))
-
-
 def _rejected(plan: Plan) -> list[str]:
     found = []
     for reason, count in Counter(item.reason for item in plan.rejected).items():
@@ -266,11 +174,17 @@ def _where(item: Rejected) -> str:
     return f"{item.slice} as {item.layout}" if item.layout else item.slice
 
 
+def _step(option: Option) -> str:
+    found = option.step.figures
+    return ms(option.tpot_s) if found is None else told("step_s", found["step_s"])
+
+
 def _refusal(plan: Plan) -> Document:
     asked = plan.question
+    told_thrice = any(what_if.option and what_if.option.step.figures for what_if in plan.what_ifs)
     offers = [
         f"{what_if.change}: {what_if.option.step.batch:,} sequences on {what_if.option.step.slice},"
-        f" {ms(what_if.option.tpot_s)} a token"
+        f" {_step(what_if.option)} a token"
         for what_if in plan.what_ifs
         if what_if.option
     ]
@@ -282,6 +196,7 @@ def _refusal(plan: Plan) -> Document:
             f" ({plan.least_param_load.slice.name})."
         ),
         Items(
-            "What would", offers or ["none of the single changes tried: take larger slices (--chip), or relax a limit"]
+            f"What would{f', {TOLD}' if told_thrice else ''}",
+            offers or ["none of the single changes tried: take larger slices (--chip), or relax a limit"],
         ),
     ]

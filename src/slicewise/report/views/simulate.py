@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slicewise.planner.deployment import Deployment
 from slicewise.planner.figures import Figures
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
 from slicewise.report.views.words import assumed, ms, rate, usd
@@ -48,6 +49,8 @@ def simulate_document(found: Simulation) -> Document:
     blocks += [latency_table(found.metrics), _work(found)]
     if found.figures:
         blocks.append(_ranges(found.figures))
+    else:
+        blocks.append(run_by(found.design.deployment))
     if found.steady:
         blocks += [_beside(found.metrics, found.steady), Items("Why they differ", found.gap)]
     return [*blocks, assumed(found.assumptions)]
@@ -71,6 +74,22 @@ def fleet_words(found: Simulation) -> str:
         return f"{found.model} on {servers}, {batch}"
     cached = ", prefixes cached" if found.prefix_cache else ""
     return f"{found.model} on {_many(found.n_servers, 'replica')} of {found.slice}, {found.policy}, {batch}{cached}"
+
+
+def run_by(deployment: Deployment) -> Line:
+    """Which of the three figures the times of a run are, and how the others are got."""
+    counted = deployment.conventions
+    if counted.book:
+        return Line("Steps and prefills take what the book's conventions bound them to.")
+    if counted.view == "expected":
+        return Line(
+            "Steps and prefills take what is expected. `--view overlapped --mfu 1` runs at the bound; `simulate` at one"
+            " rate with one seed tells bound, expected and range."
+        )
+    return Line(
+        f"Steps and prefills take what the view {counted.view} says, prefill at {deployment.mfu:.0%} of peak FLOPs;"
+        " `--view expected`, the default, runs with what is expected."
+    )
 
 
 def load_words(load: Profile) -> str:

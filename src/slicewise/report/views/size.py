@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slicewise.report.document import Block, Document, Heading, Items, Line, Table
-from slicewise.report.views.simulate import latency_table, load_words
+from slicewise.report.views.simulate import latency_table, load_words, run_by
 from slicewise.report.views.words import assumed, rate, usd
 from slicewise.traffic.cheapest import Size
 from slicewise.traffic.sizing import Sizing, Tried
@@ -20,10 +20,12 @@ def size_document(found: Size) -> Document:
         title = f"{found.model}: no fleet meets {limits}" if limits else f"{found.model}: no server to size with"
         if sizing and not sizing.is_whole:
             title = f"{found.model}: stopped before a fleet met {limits}"
-        return [Heading(title), Line(load_words(found.requests)), Line(f"{found.reason}."), left]
+        by = [run_by(design.deployment) for design in list(found.designs.values())[:1]]
+        return [Heading(title), Line(load_words(found.requests)), *by, Line(f"{found.reason}."), left]
     blocks: list[Block] = [
         Heading(f"{found.model}: {_fleet(best)} meets {limits}, {_cost(best)}"),
         Line(load_words(found.requests)),
+        run_by(found.designs[best.shape].deployment),
     ]
     if not sizing.is_whole:
         blocks.append(Line("Stopped: a fleet that was not tried may be cheaper."))
