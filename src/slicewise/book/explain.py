@@ -12,7 +12,7 @@ from slicewise.book.questions import Row, rows
 from slicewise.book.readings import READINGS, RESTS_ON
 from slicewise.book.run import tidy
 from slicewise.derive import Derivation
-from slicewise.errors import InputError, SlicewiseError, UnknownNameError
+from slicewise.errors import InputError, SlicewiseError
 from slicewise.planner.step import Step
 from slicewise.units import show
 
@@ -25,8 +25,7 @@ def explain(question: str, quantity: str = "") -> Derivation:
         quantity: which figure of it; the first where none is named.
 
     Raises:
-        InputError: no such question.
-        UnknownNameError: it has no such quantity.
+        InputError: no such question, or it has no such quantity.
     """
     asked = [row for row in rows() if tidy(row.question) == tidy(question)]
     if not asked:
@@ -35,7 +34,8 @@ def explain(question: str, quantity: str = "") -> Derivation:
         )
     named = {row.quantity: row for row in asked}
     if quantity and quantity not in named:
-        raise UnknownNameError("quantity", quantity, named)
+        known = "; ".join(f"'{name}'" for name in named)
+        raise InputError(f"question {asked[0].question} has no quantity '{quantity}'; it has {known}")
     return derivation_of(named[quantity] if quantity else asked[0], Planner())
 
 
@@ -48,7 +48,7 @@ def derivation_of(row: Row, planner: Planner) -> Derivation:
     ours, computed_by = compute(row, planner)
     paths = (row.value, *row.times, *row.over)
     factors = _factors(row, planner.ask(row, row.words))
-    formula = _product(row, [path.rpartition(".")[2] for path in paths])
+    formula = _product(row, [factors[path].name for path in paths])
     numbers = _product(row, [_shown(factors[path]) for path in paths])
     parts = list(factors.values())
     if row.against is not None:

@@ -125,7 +125,7 @@ _DECLARED: dict[str, Flag] = {
     ),
     "explain": option(
         "--explain", metavar="[NAME]", is_flag=False, flag_value=HEADLINE,
-        help="Derive NAME, or the headline number. Its figures: NAME:bound, :expected, :low, :high.",
+        help="Derive NAME, NAME:low (:high, :bound), or the headline number.",
     ),
     "json": option("--json", "as_json", is_flag=True, help="Print JSON, in base units."),
     "md": option("--md", "as_md", is_flag=True, help="Print GitHub Markdown."),

@@ -22,6 +22,9 @@ PRICE = "no price is known"
 COMPUTE = "the chip has no such compute dtype"
 LAYOUT = "no such layout is legal there"
 
+_UNEVEN = 0.005
+"""A fullest chip that holds so little more than an even share is not worth a word."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
@@ -65,11 +68,14 @@ def memory_verdict(
         return Verdict(reason=WEIGHTS, detail=detail)
     if float(ledger["free_bytes"]) >= -HALF_BYTE:
         return FITS
-    over = float(ledger["total_bytes"]) - granted
+    over, full = float(ledger["total_bytes"]) - granted, float(ledger["kv_replication"])
+    # Every chip is counted as the fullest: what it holds more than an even share counts on all of them.
+    uneven = f", {full:.3g} times an even share on the fullest chip," if full > 1 + _UNEVEN else ""
     detail = (
         f"{show_gib(float(ledger['total_bytes']))} do not fit {show_gib(granted)}, {where}: the KV cache of"
         f" {batch:,} × {held:,.0f} tokens takes"
-        f" {show_gib(float(ledger['kv_bytes']))} beside {show_gib(weights)} of weights; over by {show(over, 'B')};"
+        f" {show_gib(float(ledger['kv_bytes']))}{uneven} beside {show_gib(weights)} of weights;"
+        f" over by {show(over, 'B')};"
         f" at most {int(ledger['max_batch']):,} sequences fit"
     )
     return Verdict(reason=BATCH if batch > 1 else SEQUENCE, detail=detail)

@@ -13,6 +13,7 @@ from slicewise.planner.engine_record import BATCHED_TOKENS
 from slicewise.planner.engines import TPU_INFERENCE
 from slicewise.planner.record import record
 from slicewise.planner.reserve import buffers, graphs, reserve
+from slicewise.spec.chip import Chip
 from slicewise.spec.precision import ACTIVATION_BYTES_PER_ELEMENT, BYTES_PER_ELEMENT
 
 EXACT, ESTIMATE, RANGE = "exact", "estimate", "range"
@@ -86,7 +87,7 @@ def ledger_lines(deployment: Deployment, batch: int, batched_tokens: int | None 
     values = {name: float(value) for name, value in found.items()}
     sold = chip.provenance.get("hbm_bytes")
     lines = [
-        _fact("HBM as sold", chip.hbm_bytes, chip.title, sold.document if sold else ""),
+        _fact("HBM as sold", chip.hbm_bytes, _sold(chip), sold.document if sold else ""),
         _of(values, "usable", EXACT, _usable(deployment), counted=False),
         _of(values, "granted", EXACT, f"memory fraction {share:g}; the rest is in reserve", counted=False),
         *_weights(deployment, values),
@@ -110,6 +111,11 @@ def line_of(lines: tuple[LedgerLine, ...], name: str) -> tuple[LedgerLine, bool]
         if called in (line.name, f"{line.name}{MOST}"):
             return line, called != line.name
     raise UnknownNameError("ledger line", called, [line.name for line in lines])
+
+
+def _sold(chip: Chip) -> str:
+    """What a chip is sold with: vendors' GB are often GiB, of which more is usable than is printed."""
+    return f"{chip.title}{', printed as GB, which are GiB in fact' if chip.usable_hbm_bytes > chip.hbm_bytes else ''}"
 
 
 def _usable(deployment: Deployment) -> str:

@@ -46,8 +46,14 @@ def what_ifs(question: Question, found: Sequence[Searched], chosen: Deployment |
     if not found:
         return ()
     base = chosen or max((s.deployment for s in found), key=lambda d: d.slice.n_chips)
-    tried = [_tried(question, change, deployments) for change, deployments in _changes(question, base)]
-    return tuple(tried if chosen else [*_enough_chips(question, base), *tried])
+    enough = [] if chosen else _enough_chips(question, base)
+    told = {what_if.option.step.slice for what_if in enough if what_if.option}
+    tried = [
+        _tried(question, change, deployments)
+        for change, deployments in _changes(question, base)
+        if not any(one.slice.name in told for one in deployments)
+    ]
+    return (*enough, *tried)
 
 
 def _enough_chips(question: Question, base: Deployment) -> list[WhatIf]:

@@ -115,7 +115,7 @@ def model_of(asked: Asked) -> Model:
         raise InputError("model is missing; give a name of the catalog such as llama-3-70b, or post a config.json")
     known = catalog_name(str(name))
     if known is None:
-        hint = "(a request names models of the catalog; post the config.json of another as `config`)"
+        hint = "For a model that is not in the catalog, give its config.json."
         raise UnknownNameError("model", str(name), names_of_models(), hint)
     return catalog_model(known)
 

@@ -28,7 +28,7 @@ def controls(found: Found) -> dict[str, Any]:
     every = range(1, min(step.max_batch, _EVERY_BELOW) + 1)
     stops = [int(batch) for batch in batches(step.max_batch, extra=every)]
     return {
-        "batch": {**slider(stops, step.batch), "max": step.max_batch},
+        "batch": {**slider(stops, step.batch), "max": step.max_batch, "max_text": f"{step.max_batch:,}"},
         "context": slider(_LENGTHS, int(lengths.context_tokens)),
         "isl": slider(_LENGTHS, lengths.prompt_tokens),
         "osl": slider(_LENGTHS, lengths.output_tokens),

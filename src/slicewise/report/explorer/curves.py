@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ from slicewise.report.views.words import TERM_WORDS
 from slicewise.units import show
 
 Column = NDArray[np.float64]
+
+_WORK = {"matmul_core_s": "matmuls", "small_core_s": "norms, cache writes", "ici_s": "network (collectives)"}
+_LONGER_OF = {"streamed_weights_s": ("matmul_core_s",), "fetched_weights_s": tuple(_WORK)}
+"""Terms of a compiled step that are the longer of reading weights and of the work that goes on meanwhile."""
 
 MOST_CURVES = 10
 _POINTS = 40
@@ -142,20 +146,45 @@ def _expected_parts(deployment: Deployment, batch: Column) -> list[Part]:
     ratio = float(next((deployment.value(name) for name in names if name.endswith("_ratio")), 1.0))
     values = deployment.evaluate([*asked, "step_expected_s"], batch=batch)
     seconds = {name: values[name] * ratio + 0.0 * batch for name in asked}
-    found = [
-        Part(
-            key=name,
-            label=EXPECTED_WORDS.get(name, name),
-            resource=resource_of(name) or "other",
-            seconds=seconds[name],
-        )
-        for name in asked
-        if np.any(seconds[name] > 0)
-    ]
+    pieces = [piece for name in asked for piece in _pieces(deployment, name, seconds[name], batch, ratio)]
     rest = np.maximum(values["step_expected_s"] - sum(seconds.values()), 0.0)
     if np.any(rest > ROUNDING * values["step_expected_s"]):
-        found.append(Part(key=UP_TO_BOUND, label="up to the bound", resource="other", seconds=rest))
-    return found
+        pieces.append(Part(key=UP_TO_BOUND, label="up to the bound", resource="other", seconds=rest))
+    return _joined(pieces)
+
+
+def _joined(pieces: list[Part]) -> list[Part]:
+    """Pieces of one key are one area; what takes no time is none."""
+    found: dict[str, Part] = {}
+    for piece in pieces:
+        before = found.get(piece.key)
+        found[piece.key] = piece if before is None else replace(before, seconds=before.seconds + piece.seconds)
+    return [part for part in found.values() if np.any(part.seconds > 0)]
+
+
+def _pieces(deployment: Deployment, name: str, seconds: Column, batch: Column, ratio: float) -> list[Part]:
+    """A term as it is drawn: one that is the longer of a transfer and of work is of the one that takes longer."""
+    if name not in _LONGER_OF:
+        return [_part(name, EXPECTED_WORDS.get(name, name), seconds)]
+    values = deployment.evaluate(["param_load_s", "fetched_share", *_WORK], batch=batch)
+    share = values["fetched_share"] if name == "fetched_weights_s" else 1 - values["fetched_share"]
+    work = {each: ratio * values[each] * (share if each == "matmul_core_s" else 1.0) for each in _LONGER_OF[name]}
+    is_load = ratio * share * values["param_load_s"] >= sum(work.values())
+    return [
+        _part("param_load_s", TERM_WORDS["param_load_s"], np.where(is_load, seconds, 0.0)),
+        *(_part(each, _WORK[each], np.where(is_load, 0.0, spent) + 0.0 * batch) for each, spent in work.items()),
+    ]
+
+
+def _part(key: str, label: str, seconds: Column) -> Part:
+    return Part(key=key, label=label, resource=resource_of(key) or "other", seconds=seconds)
+
+
+def dominant(deployment: Deployment, name: str, batch: int) -> str:
+    """The resource that a term of the expected step is spent on at a batch."""
+    at = np.array([float(batch)])
+    pieces = _pieces(deployment, name, deployment.value(name, batch=at) + 0.0 * at, at, 1.0)
+    return max(pieces, key=lambda piece: float(piece.seconds[0])).resource
 
 
 def columns(curve: Curve) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from slicewise.errors import InputError
 from slicewise.planner.assumptions import model_notes
-from slicewise.planner.figures import TERM
+from slicewise.planner.figures import TERM, UP_TO_BOUND, expected_terms
 from slicewise.planner.knee import knee_batch
 from slicewise.planner.plan import Rejected
 from slicewise.planner.search import round_of
@@ -17,7 +17,7 @@ from slicewise.planner.vocabulary import TAKES
 from slicewise.report.explorer.breakdown_chart import breakdown_chart
 from slicewise.report.explorer.commands import commands, doors
 from slicewise.report.explorer.controls import controls
-from slicewise.report.explorer.curves import Curve, Part, batches, columns, curves, parts, terms
+from slicewise.report.explorer.curves import Curve, Part, batches, columns, curves, dominant, parts
 from slicewise.report.explorer.found import Found, find
 from slicewise.report.explorer.frontier_chart import Point, frontier_chart
 from slicewise.report.explorer.memory_bar import memory_bar
@@ -27,6 +27,7 @@ from slicewise.report.explorer.others import MOST_LISTED, other_plans
 from slicewise.report.explorer.resources import resource_of, to_dicts
 from slicewise.report.explorer.sentence import HOVERS, sentence
 from slicewise.report.explorer.servers import cost, figures_of, fleet_of, servers
+from slicewise.report.views.expected import TERMS as EXPECTED_WORDS
 from slicewise.report.views.words import BOUNDS, TERM_WORDS
 from slicewise.spec.model import Model
 from slicewise.units import plain
@@ -220,7 +221,8 @@ def _breakdown(found: Found) -> Document | None:
         "note": None if step.fits else f"At {batch[at]:,.0f} at a time, the most that fit:",
         "columns": {
             "batch": [int(each) for each in batch],
-            **{name: column.tolist() for name, column in terms(deployment, batch).items()},
+            "step_s": np.sum([part.seconds for part in made_of], axis=0).tolist(),
+            **{part.key: part.seconds.tolist() for part in made_of},
         },
         "critical_batch": number("critical_batch", step.critical_batch, door=ANSWER),
         "terms": _terms(found, made_of, at, int(batch[at])),
@@ -234,24 +236,33 @@ def _terms(found: Found, made_of: list[Part], at: int, batch: int) -> list[Docum
     They are of the step that is shown, or where it does not fit of the largest that does.
     """
     seconds = {part.key: float(part.seconds[at]) for part in made_of}
-    called = f"{TERM}{{}}" if found.is_expected else "{}"
+    deployment, door = found.deployment, ANSWER if found.step.fits else MOST
     if found.is_expected:
-        told = {part.key: (part.label, part.resource, seconds[part.key]) for part in made_of}
-    else:
-        values = found.deployment.evaluate([*TERM_WORDS], batch=batch)
-        told = {name: (words, resource_of(name) or "other", float(values[name])) for name, words in TERM_WORDS.items()}
+        told = expected_terms(deployment, batch)
+        rest = {UP_TO_BOUND: seconds[UP_TO_BOUND]} if seconds.get(UP_TO_BOUND) else {}
+        return [
+            _term(name, EXPECTED_WORDS.get(name, name), dominant(deployment, name, batch), value, f"{TERM}{name}", door)
+            for name, value in told.items()
+            if value
+        ] + [_term(name, "up to the bound", "other", value, f"{TERM}{name}", door) for name, value in rest.items()]
+    values = deployment.evaluate([*TERM_WORDS], batch=batch)
     return [
         {
-            "key": name,
-            "label": label,
-            "resource": resource,
-            "number": number(
-                called.format(name), value, resource=resource, label=name, door=ANSWER if found.step.fits else MOST
-            ),
+            **_term(name, words, resource_of(name) or "other", float(values[name]), name, door),
             "counted": seconds.get(name, 0.0) > 0,
         }
-        for name, (label, resource, value) in told.items()
+        for name, words in TERM_WORDS.items()
     ]
+
+
+def _term(name: str, label: str, resource: str, value: float, called: str, door: str) -> Document:
+    return {
+        "key": name,
+        "label": label,
+        "resource": resource,
+        "number": number(called, value, resource=resource, label=name, door=door),
+        "counted": True,
+    }
 
 
 def _rejected(item: Rejected) -> Document:

@@ -101,7 +101,7 @@ def _labels(drawn: list[Curve], points: list[Row], x: LogScale, y: LogScale, lim
             )
     ends = [
         Label(
-            f"{curve.slice.split(':')[-1]}",
+            _name(curve),
             pixel(curve.step_s[-1], curve.tokens_per_s_per_chip[-1]),
             {
                 _X: float(curve.step_s[-1]), _Y: float(curve.tokens_per_s_per_chip[-1]), "kind": "slice",
@@ -120,6 +120,14 @@ def _labels(drawn: list[Curve], points: list[Row], x: LogScale, y: LogScale, lim
         for label, (align, dx, dy) in placed
         if abs(dy) < _FARTHEST or label.row["strong"]
     ]
+
+
+def _name(curve: Curve) -> str:
+    """A slice beside its curve: a topology, or how many GPUs, which must not read as a batch."""
+    slice_ = curve.deployment.slice
+    if not slice_.chip.is_gpu:
+        return slice_.name.split(":")[-1]
+    return f"{slice_.n_chips} GPU{'s' if slice_.n_chips > 1 else ''}"
 
 
 def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:

@@ -24,7 +24,9 @@ main.report { max-width: 66rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 .report h2 { margin: 2.2rem 0 .5rem; font-size: 1rem; }
 .report .answer { min-height: 0; }
 .report figure { margin: 0; overflow-x: auto; }
-.report figure svg { max-width: 100%; height: auto; }
+.report figure svg { max-width: 100%; height: auto; overflow: visible; }
+.report section { overflow-x: auto; padding-inline: .4rem; }
+.report section > ul:not([class]) { padding-left: 1.2rem; }
 .report figure svg.mesh { max-width: 30rem; }
 .report pre { overflow-x: auto; padding: .75rem 1rem; background: var(--faint); border-radius: 6px;
   font: .84rem/1.5 ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; white-space: pre; }
@@ -53,7 +55,7 @@ def report_of(found: Found) -> str:
         _figure("Where a step's time goes", told["breakdown"], _terms(told["breakdown"])),
         _mesh(told["mesh"]),
         _servers(told["servers"], told["fleet"]),
-        _table("Cost", told["cost"]["rows"], [{"text": told["cost"]["price"]}]) if told["cost"] else "",
+        _cost(told["cost"]),
         _runner_up(told["runner_up"]),
         _candidates(told["candidates"]),
         _what_ifs(told["what_ifs"]),
@@ -126,7 +128,7 @@ def _table(title: str, rows: Iterable[Mapping[str, Any]], note: Iterable[Mapping
         return ""
     has_ends = any(row["bound"] for row in listed)
     ends = ("bound", "low", "high") if has_ends else ()
-    head = "".join(f'<th class="right" scope="col">{name}</th>' for name in ("", *ends)) if has_ends else ""
+    head = "".join(f'<th class="right" scope="col">{name}</th>' for name in ("expected", *ends)) if has_ends else ""
     body = "".join(
         f'<tr><th scope="row">{_text(row["label"])}</th><td class="right">{_number(row["number"])}</td>'
         + "".join(f'<td class="right">{_number(row[end])}</td>' for end in ends)
@@ -166,6 +168,13 @@ def _memory(memory: Mapping[str, Any] | None) -> str:
         f'<ul class="parts">{parts}</ul>{refused}{_items("What would fit", nearest, level=3)}'
         f'<table class="rows"><tbody>{lines}</tbody></table></section>'
     )
+
+
+def _cost(cost: Mapping[str, Any] | None) -> str:
+    """The prices, or that none is known."""
+    if cost is None:
+        return ""
+    return _table("Cost", cost["rows"], [{"text": cost["price"]}]) or _items("Cost", [cost["price"]])
 
 
 def _ends(line: Mapping[str, Any]) -> str:

@@ -32,6 +32,10 @@ def mesh(deployment: Deployment) -> dict[str, Any]:
     return {**found, "svg": mesh_svg(found)}
 
 
+def _parts(ways: int, what: str) -> str:
+    return f"{what} in {ways} parts" if ways > 1 else f"{what} whole on each"
+
+
 def _axes(deployment: Deployment) -> list[dict[str, Any]]:
     """Each axis of the torus, and into how many parts it cuts heads (or tensor ranks) and batch."""
     slice_, ranks = deployment.slice, deployment.ranks
@@ -84,9 +88,11 @@ def _sentence(deployment: Deployment) -> str:
     if n_chips == 1:
         return "One chip holds everything."
     if ranks is not None:
-        return f"{n_chips} chips as {ranks}: {layout.head_shards} KV head shards, {layout.batch_shards} batch shards."
+        heads, batch = _parts(layout.head_shards, "KV heads"), _parts(layout.batch_shards, "the batch")
+        return f"{n_chips} chips as {ranks}: {heads}, {batch}."
     weights = f"Each of {n_chips} chips holds 1/{n_chips} of every weight"
-    heads = f"{show(deployment.model.n_kv_heads)} KV heads lie {layout.head_shards} ways"
+    n_heads = deployment.model.n_kv_heads
+    heads = f"{show(n_heads)} KV heads lie {layout.head_shards} ways" if n_heads > 1 else "the one KV head is whole"
     if layout.batch_shards == 1:
         return f"{weights}; {heads}."
     what = "each hold a part of the batch" if deployment.conventions.kv_split == "batch" else "each hold a copy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -128,7 +129,10 @@ def _plane(
             yield _loop(f"M{middle} {bottom}c0 14 {half + 3} 14 {half + 3} 0V{top}c0 -14 {-half - 3} -14 {-half - 3} 0")
     for y in range(rows):
         for x in range(columns):
-            yield _chip(grid, left + x * step, top + y * step, *_parts((x, y, z), axes, is_turned=is_turned))
+            head, batch = _parts((x, y, z), axes, is_turned=is_turned)
+            parts = math.prod(axis["batch_ways"] for axis in axes if axis)
+            number = head if any(axis and axis["head_ways"] > 1 for axis in axes) else None
+            yield _chip(grid, left + x * step, top + y * step, number, _strength(batch, parts))
 
 
 def _parts(place: tuple[int, ...], axes: list[Any], *, is_turned: bool) -> tuple[int, int]:
@@ -164,7 +168,8 @@ def _domain(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
             x, y = left + grid.gap + chip % columns * grid.step, top + grid.gap + chip // columns * grid.step
             shards = max(1, mesh["head_shards"])
             rank = node * in_one + chip
-            body.append(_chip(grid, x, y, rank % shards, rank // shards))
+            number = rank % shards if shards > 1 else None
+            body.append(_chip(grid, x, y, number, _strength(rank // shards, max(1, mesh["batch_shards"]))))
         body.append(_text(left, top - 8, f"node {node + 1}" if nodes > 1 else "one scale-up domain"))
     height = _MARGIN + -(-drawn // a_row) * (box_height + _PLANE_GAP)
     ways = {"head_ways": mesh["head_shards"], "batch_ways": mesh["batch_shards"]}
@@ -173,14 +178,21 @@ def _domain(mesh: Mapping[str, Any]) -> tuple[list[str], int]:
     return [*body, *lines], height
 
 
-def _chip(grid: _Grid, x: float, y: float, head: int, batch: int) -> str:
-    """A chip: the number of its part of the heads, in the tone of its part of the batch."""
-    strength = _STRENGTHS[batch % len(_STRENGTHS)]
+def _strength(batch: int, parts: int) -> float:
+    """How strongly a part of the batch is coloured: a few in turn, many from light to dark."""
+    if parts <= len(_STRENGTHS):
+        return _STRENGTHS[batch % len(_STRENGTHS)]
+    low, high = min(_STRENGTHS), max(_STRENGTHS)
+    return round(low + (high - low) * batch / (parts - 1), 3)
+
+
+def _chip(grid: _Grid, x: float, y: float, head: int | None, strength: float) -> str:
+    """A chip: the number of its part of the heads where they have several, in the tone of its part of the batch."""
     square = (
         f'<rect class="mesh-chip fill-kv" x="{x:g}" y="{y:g}" width="{grid.cell}" height="{grid.cell}" rx="3"'
         f' fill="#D55E00" fill-opacity="{strength}" stroke="#D55E00" stroke-width="1"/>'
     )
-    if grid.step < _NUMBERED_FROM:
+    if head is None or grid.step < _NUMBERED_FROM:
         return square
     middle = grid.cell / 2
     return (

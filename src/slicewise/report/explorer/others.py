@@ -11,7 +11,7 @@ from slicewise.planner.search import Searched
 from slicewise.planner.whatif import WhatIf, what_ifs
 from slicewise.report.explorer.commands import door_to
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import number, row
+from slicewise.report.explorer.numbers import PLAN, number, row
 
 MOST_LISTED = 24
 Document = dict[str, Any]
@@ -70,7 +70,7 @@ def _candidate(found: Found, searched: Searched, door: str) -> Document:
         "kv_dtype": deployment.precision.kv,
         "is_chosen": deployment is found.deployment,
         "words": _words(found, deployment, batch),
-        "batch": number("batch", batch, door=door),
+        "batch": number("batch", batch, door=PLAN if found.option and deployment is found.deployment else door),
         "step": number("step_s", values["step_s"], door=door),
         "tokens": number("tokens_per_s", values["tokens_per_s"], door=door),
         "tokens_per_chip": number("tokens_per_s_per_chip", values["tokens_per_s_per_chip"], door=door),

@@ -119,6 +119,10 @@ def _reason(found: Found) -> list[Segment]:
     values = {name: float(getattr(step, name)) for name in sizes}
     values["hbm_bytes_per_chip"] = found.deployment.hbm_bytes_per_chip
     printed: list[Printed] = [(show_gib(value), number(name, value, door=ANSWER)) for name, value in values.items()]
+    printed += [
+        (show(-step.free_bytes, "B"), number("free_bytes", step.free_bytes, door=ANSWER)),
+        (f"{step.max_batch:,} sequences", number("max_batch", step.max_batch, door=ANSWER)),
+    ]
     if step.fits:
         times = {name: getattr(step, name) for name in ("param_load_s", "kv_load_s", "matmul_s", "ici_s", "step_s")}
         times["ttft_s"] = float(found.deployment.value(found.deployment.ttft))

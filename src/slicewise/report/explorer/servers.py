@@ -111,10 +111,13 @@ def fleet_of(found: Found) -> dict[str, Any] | None:
 
 
 def cost(found: Found) -> dict[str, Any] | None:
-    """What the answer costs; None where no price is known or nothing fits."""
+    """What the answer costs: without a price that is known, a word that there is none; None where nothing fits."""
     option, price = found.option, found.deployment.price
-    if option is None or price is None:
+    if option is None:
         return None
+    if price is None:
+        chip = found.deployment.slice.chip.name
+        return {"price": f"No price of {chip} is known: give one, in $ per chip-hour (--price)", "rows": []}
     figures = figures_of(option)
     values = {name: getattr(option, name, None) or getattr(option.step, name, None) for name, _ in _COSTS}
     return {

@@ -138,6 +138,7 @@ function pasteField() {
   const error = h("p", { class: "field-error", role: "alert", id: "paste-error", hidden: true });
   const read = () => {
     error.hidden = true;
+    if (!text.value.trim()) return refuse(t("paste_empty"));
     let config;
     try {
       config = JSON.parse(text.value);

@@ -119,9 +119,14 @@ function draw() {
     node.numbers_text || node.numbers ? h("p", { class: "formula numbers" }, node.numbers_text || node.numbers) : null,
     parts.length ? [h("h3", {}, t("put_in")), h("ul", {}, parts.map((part) => partOf(part, trail)))] : null,
     node.origin && node.meaning ? [h("h3", {}, t("origin")), h("p", {}, node.origin)] : null,
-    node.source ? [h("h3", {}, t("source")), h("p", { class: "source" }, node.source)] : null,
+    node.source ? [h("h3", {}, t("source")), h("p", { class: "source" }, linked(node.source))] : null,
     node.computed_by ? h("p", { class: "by" }, t("computed_by"), " ", h("code", {}, node.computed_by)) : null,
   );
+}
+
+/** A text whose addresses are links; they open beside the page, and only when somebody clicks. */
+function linked(text) {
+  return text.split(/(https:\/\/[^\s,)]+)/).map((piece, i) => (i % 2 ? h("a", { href: piece, target: "_blank", rel: "noopener noreferrer" }, piece) : piece));
 }
 
 function head(trail) {

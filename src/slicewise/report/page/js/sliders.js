@@ -114,7 +114,7 @@ export class Slider {
 
   /** Take over what the server says of it. */
   sync(control) {
-    if (control?.max) say(this.aside, t("at_most", { max: control.max }));
+    if (control?.max) say(this.aside, t("at_most", { max: control.max_text }));
     this.latest = { control };
     if (this.isHeld) return; // the hand leads
     const isShown = Boolean(control?.stops?.length);

@@ -60,7 +60,7 @@ export function drawServers(place, servers, fleet, plan, refusal) {
   place.hidden = !isServed && (!plan.data.fits || !(servers?.reason ?? refusal)); // what does not fit is said above
   if (place.hidden) return;
   if (!isServed) {
-    put(place, h("h2", {}, t("servers")), h("p", { class: "lead sentence" }, servers ? said(servers, plan) : refusal));
+    put(place, h("h2", {}, t("servers")), h("p", { class: "lead sentence said" }, servers ? said(servers, plan) : refusal));
     return;
   }
   put(
@@ -158,7 +158,7 @@ export function drawWhatIfs(place, whatIfs, plan) {
 const spaced = (numbers, plan) => numbers.map((number, i) => [i ? " · " : "", numberOf(number, plan)]);
 
 export function drawAssumptions(place, data) {
-  const sentences = [...(data.model?.notes ?? []), ...(data.assumptions ?? [])];
+  const sentences = data.assumptions ?? [];
   place.hidden = !sentences.length;
   if (place.hidden) return;
   const wasOpen = place.querySelector("details")?.open ?? false;

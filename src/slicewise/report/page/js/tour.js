@@ -72,7 +72,10 @@ function show(question) {
   );
 }
 
-const shown = (number, plan) => (number ? numberOf({ ...number, suffix: "" }, plan) : "");
+const WHO = ["book", "reader", "ours"];
+
+/** The unit is said once where the numbers are in it; one in thousandths or millions of it says its own. */
+const shown = (number, unit, plan) => (number ? numberOf(number.suffix === unit ? { ...number, suffix: "" } : number, plan) : "");
 
 function answersTable({ answers, doors }) {
   const plan = { doors, question: { config: null }, isKept: true }; // its numbers stay, whatever the controls do
@@ -81,8 +84,8 @@ function answersTable({ answers, doors }) {
     h(
       "tbody",
       { "data-quantity": answer.quantity },
-      h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, quantityOf(answer), h("span", { class: "quiet" }, ` ${answer.unit ?? ""}`))),
-      h("tr", {}, ["book", "reader", "ours"].map((who) => h("td", { class: who }, shown(answer[who], plan)))),
+      h("tr", {}, h("th", { scope: "rowgroup", colspan: 3 }, quantityOf(answer), h("span", { class: "quiet" }, WHO.some((who) => answer[who]?.suffix === answer.unit) ? ` ${answer.unit}` : ""))),
+      h("tr", {}, WHO.map((who) => h("td", { class: who }, shown(answer[who], answer.unit, plan)))),
       answer.why ? h("tr", { class: "why" }, h("td", { colspan: 3 }, answer.why)) : null,
     ),
   );
