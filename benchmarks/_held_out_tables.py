@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
+from _engines import OtherEngines
 
 from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import Floats, Told
@@ -72,12 +73,35 @@ def by_model(found: Told) -> str:
     return "\n".join(lines)
 
 
-def by_source(points: Sequence[Point], expected_s: Floats, engines: Sequence[str]) -> str:
-    """Leave one source out: an engine that the fit never saw."""
-    labels = [f"{p.chip} | {engine} | {p.phase}" for p, engine in zip(points, engines, strict=True)]
-    whole = [f"{p.chip} | all | all" for p in points]
-    head = f"| chip | engine left out | phase | {_HEAD} | {_BOUND} |"
-    return _table(head, points, expected_s, labels, whole)
+def by_source(found: OtherEngines) -> str:
+    """Leave one source out: an engine that the fit never saw, on each number of chips; then by batch; then all."""
+    points = found.points
+    lead = [f"{p.chip} | {engine} | {p.phase}" for p, engine in zip(points, found.engines, strict=True)]
+    each_way = (
+        [f"{start} | {p.n_chips}" for start, p in zip(lead, points, strict=True)],
+        [f"{start} | {_batch(p)}" for start, p in zip(lead, points, strict=True)],
+        [f"{start} | all" for start in lead],
+        [f"all | {engine} | all | all" for engine in found.engines],
+        [f"{p.chip} | all | all | all" for p in points],
+        ["all | all | all | all"] * len(points),
+    )
+    lines = [
+        f"| chip | engine left out | phase | chips or batch | {_HEAD} | in the narrow range | in the engines' range |"
+        f" {_BOUND} |",
+        "| :-- | :-- | :-- | :-- | --: | --: | --: | --: | --: | --: | --: |",
+    ]
+    for labels in each_way:
+        for label, own in _groups(labels):
+            told = [i for i in own if np.isfinite(found.expected_s[i])]
+            shares = [f"{np.mean(each[told]):.0%}" for each in (found.in_narrow, found.in_wide)] if told else [" "] * 2
+            lines.append(_line(label, points, found.expected_s, own, " | ".join(shares)))
+    narrow, wide = found.held(found.in_narrow), found.held(found.in_wide)
+    lines.append(
+        f"\nEach of the {len(found.told)} engines counted alike, the narrow range held {narrow:.0%} of their rows, and"
+        f" the engines' range {wide:.0%}: {found.held(found.in_wide, 'decode'):.0%} of what tells steps, and"
+        f" {found.held(found.in_wide, 'prefill'):.0%} of what tells prefill."
+    )
+    return "\n".join(lines)
 
 
 def transfer(points: Sequence[Point], expected_s: Floats, families: Sequence[str]) -> str:
