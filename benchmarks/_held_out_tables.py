@@ -85,9 +85,9 @@ def by_source(found: OtherEngines) -> str:
         [f"{p.chip} | all | all | all" for p in points],
         ["all | all | all | all"] * len(points),
     )
+    covered = "in the narrow range | in the engines' range"
     lines = [
-        f"| chip | engine left out | phase | chips or batch | {_HEAD} | in the narrow range | in the engines' range |"
-        f" {_BOUND} |",
+        f"| chip | engine left out | phase | chips or batch | {_HEAD} | {covered} | {_BOUND} |",
         "| :-- | :-- | :-- | :-- | --: | --: | --: | --: | --: | --: | --: |",
     ]
     for labels in each_way:
@@ -98,8 +98,8 @@ def by_source(found: OtherEngines) -> str:
     narrow, wide = found.held(found.in_narrow), found.held(found.in_wide)
     lines.append(
         f"\nEach of the {len(found.told)} engines counted alike, the narrow range held {narrow:.0%} of their rows, and"
-        f" the engines' range {wide:.0%}: {found.held(found.in_wide, 'decode'):.0%} of what tells steps, and"
-        f" {found.held(found.in_wide, 'prefill'):.0%} of what tells prefill."
+        f" the engines' range {wide:.0%}: {found.held(found.in_wide, 'decode'):.0%} of steps, and"
+        f" {found.held(found.in_wide, 'prefill'):.0%} of prefills."
     )
     return "\n".join(lines)
 

@@ -78,9 +78,7 @@ def fit_all(found: Sequence[Point]) -> Fits:
 
 def _held(errors: Mapping[str, Error], held: Told, name: str) -> dict[str, Error]:
     """A family's errors, each with the share of its rows that a range held which never saw their model."""
-    rows = {
-        key: [i for i, p in enumerate(held.points) if family(p) == name and key in groups_of(p)] for key in errors
-    }
+    rows = {key: [i for i, p in enumerate(held.points) if family(p) == name and key in groups_of(p)] for key in errors}
     covered = {key: float(np.mean(held.is_covered[own])) if own else None for key, own in rows.items()}
     return {key: replace(error, held=covered[key]) for key, error in errors.items()}
 
@@ -113,9 +111,7 @@ def _wide(found: Sequence[Point], known: Mapping[str, Mapping[str, Error]]) -> d
     }
 
 
-def _efficiency(
-    name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[str, Error], **words: Any
-) -> Efficiency:
+def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[str, Error], **words: Any) -> Efficiency:
     own = [point for point in main if name in (ALL, family(point))]
     return efficiency_from(
         fitted.groups[name],
