@@ -123,12 +123,12 @@ def test_half_of_a_tpus_rows_tells_the_other_half_better_than_the_shipped_table(
     fixed = [row for row in published.rows(published_path) if row["note"].startswith("ctrl:fixed_batch")]
     script = import_module("compiled_times")
     dense = [row for row in fixed if row["model"] in script.DENSE and row["chip"] == "tpu-v5e"]
-    rows = [row for row in dense if row["metric"] == "tok_s_per_seq"]
+    rows = [each for each in dense if each["metric"] == "tok_s_per_seq"]
     own = []
-    for row in rows:
-        words = script.words_of(row)
+    for each in rows:
+        words = script.words_of(each)
         layout = {name: words.pop(name) for name in ("tp", "dp") if name in words}
-        seconds, context, batch = 1 / float(row["value"]), float(row["input_len"]), int(row["batch"])
+        seconds, context, batch = 1 / float(each["value"]), float(each["input_len"]), int(each["batch"])
         given = {"model": "llama-3-70b", "batch": batch, "context_tokens": context, "seconds": seconds}
         own.append(point_of(measured(**words, **given, layout=layout, prompt_tokens=0, output_tokens=0)))
     assert len(own) == 24
