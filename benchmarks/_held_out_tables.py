@@ -126,8 +126,13 @@ def _table(head: str, points: Sequence[Point], expected_s: Floats, labels: Seque
 
 
 def _groups(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
-    order = sorted(range(len(labels)), key=lambda i: labels[i])
+    order = sorted(range(len(labels)), key=lambda i: _by_size(labels[i]))
     return [(label, list(rows)) for label, rows in groupby(order, key=lambda i: labels[i])]
+
+
+def _by_size(label: str) -> list[tuple[int, str]]:
+    """What orders a label: its words, whole numbers among them by their size."""
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in label.split()]
 
 
 def _line(label: str, points: Sequence[Point], expected_s: Floats, own: Sequence[int], covered: str = "") -> str:
