@@ -30,6 +30,20 @@ def test_large_batches_have_a_range_of_their_own():
     assert large.step_high_s == pytest.approx(large.step_expected_s * found.decode_large.high)
 
 
+def test_a_larger_batch_has_no_lower_range():
+    deployment = ask("llama-3-70b", {"slice": "h100:8", "weights": "fp8", "price": 1}).deployment()
+    small, edge, between, large, larger = (float(deployment.value("step_low_s", batch=b)) for b in (8, 32, 48, 64, 200))
+    assert small < edge < larger
+    assert (between, large) == pytest.approx((edge, edge))
+    expected_s, ratios = float(deployment.value("step_expected_s", batch=64)), deployment.inputs
+    assert large > expected_s * ratios["large_step_low_ratio"]
+    assert larger == float(deployment.value("step_expected_s", batch=200)) * ratios["large_step_low_ratio"]
+    derived = deployment.explain("step_low_s", batch=64)
+    assert derived.value == large
+    whole = next(part for part in derived.parts if part.name == "small_step_s")
+    assert whole.value == whole.parts[0].value == float(deployment.value("step_expected_s", batch=32))
+
+
 @pytest.mark.parametrize("slice_", ["h100:1", "h100:8", "l40s:8", "a100:4", "mi300x:8"])
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_engine_that_was_not_measured_has_the_range_of_other_engines(slice_, engine):

@@ -72,6 +72,8 @@ class Scale:
 
 LARGE = 64
 """Batch from which a step counts as one of a large batch, whose range is another."""
+SMALL = 32
+"""The largest batch below that was measured."""
 LARGE_BATCHES = " large"
 """How the name of their group ends."""
 GROUPS = tuple(
