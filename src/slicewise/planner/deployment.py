@@ -14,12 +14,12 @@ from slicewise.derive import Derivation, Graph, Origins, Values
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
-from slicewise.planner.edge import RANGE_END, SMALL_STEP, small_batch, small_step
+from slicewise.planner.edge import RANGE_END, SMALL_STEP, small_batch, small_step, with_small_step
 from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
 from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
 from slicewise.planner.origins import MODEL_SIZES, origins
-from slicewise.planner.pacing import TOTALS, explain_paced, is_time, open_phases, resting_on, slowest
+from slicewise.planner.pacing import TOTALS, explain_paced, is_time, open_phases, slowest
 from slicewise.planner.rates import peak_rate
 from slicewise.spec.chip import Price
 from slicewise.spec.efficiency import Efficiency, Scale
@@ -365,14 +365,12 @@ class Deployment:
         """
         if self._stages and is_time(self.graph, name):
             return explain_paced(self, name, origins or {}, **given)
-        known, small = {**self.inputs, **given}, {}
+        known, words = {**self.inputs, **given}, {**self.origins, **(origins or {})}
         if name == RANGE_END and "batch" in given:
-            at = float(small_batch(self.graph, known))
-            small[SMALL_STEP] = self.explain("step_expected_s", **{**given, "batch": at})
-            known[SMALL_STEP] = small[SMALL_STEP].value
-            origins = {SMALL_STEP: (f"of {at:,.0f} sequences", ""), **(origins or {})}
+            small = self.explain("step_expected_s", origins, **{**given, "batch": small_batch(self.graph, known)})
+            return with_small_step(self.graph.explain(name, {**known, SMALL_STEP: small.value}, words), small)
         try:
-            return resting_on(self.graph.explain(name, known, {**self.origins, **(origins or {})}), small)
+            return self.graph.explain(name, known, words)
         except UnknownFactError as error:
             raise UnknownFactError(error.name, error.fact, _GIVE.get(error.fact, "")) from None
 
