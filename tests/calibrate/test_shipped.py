@@ -1,5 +1,6 @@
 """The shipped figures: they are what the script fits, and they hold on what they never saw."""
 
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 
 from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import groups_of
+from slicewise.calibrate.terms import point_of
 from slicewise.catalog.efficiency import shipped
 from slicewise.catalog.load import sources
-from slicewise.spec.efficiency import LARGE
+from slicewise.spec.efficiency import LARGE, SMALL
 
 FILES = ("ampere", "hopper", "ada", "gpus")
 
@@ -91,6 +93,24 @@ def test_the_range_holds_eight_of_ten_that_it_never_saw(held_out):
         assert np.mean(covered[rows_of(held_out, "decode", chip)]) == pytest.approx(0.8, abs=0.05), chip
     # L40S has few rows on several chips: its range takes in those of the other chips.
     assert np.mean(covered[rows_of(held_out, "decode", "l40s")]) < 0.95
+
+
+def test_a_low_end_that_is_held_to_that_of_a_small_batch_loses_no_row(held_out, script, published):
+    """Planner's `step_low_s` lifts the low end of a large batch to that of 32 sequences."""
+    points = held_out.points
+    families, n_lifted = [script.family(point) for point in points], 0
+    for model in {point.model for point in points}:
+        seen = [i for i, point in enumerate(points) if point.model != model]
+        rest = script.fit([points[i] for i in seen], [families[i] for i in seen])
+        for i, point in enumerate(points):
+            if point.model == model and point.phase == "decode" and point.measurement.batch >= LARGE:
+                small = replace(point.measurement, batch=SMALL)
+                there = point_of(small, published.model_of(small.model))
+                ratio = shipped(families[i])[0].errors[groups_of(there)[0]].low
+                low_s = ratio * rest.expected_s([there], [families[i]])[0]
+                n_lifted += low_s > held_out.low_s[i]
+                assert not held_out.is_covered[i] or low_s <= point.measurement.seconds
+    assert n_lifted > 10
 
 
 @pytest.mark.parametrize("name", ["ampere", "hopper", "ada"])
