@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import numpy as np
+from _engines import OtherEngines
 
 from slicewise.calibrate.fit import bounds_s, measured_s
 from slicewise.calibrate.held_out import Floats, Told
@@ -72,12 +73,35 @@ def by_model(found: Told) -> str:
     return "\n".join(lines)
 
 
-def by_source(points: Sequence[Point], expected_s: Floats, engines: Sequence[str]) -> str:
-    """Leave one source out: an engine that the fit never saw."""
-    labels = [f"{p.chip} | {engine} | {p.phase}" for p, engine in zip(points, engines, strict=True)]
-    whole = [f"{p.chip} | all | all" for p in points]
-    head = f"| chip | engine left out | phase | {_HEAD} | {_BOUND} |"
-    return _table(head, points, expected_s, labels, whole)
+def by_source(found: OtherEngines) -> str:
+    """Leave one source out: an engine that the fit never saw, on each number of chips; then by batch; then all."""
+    points = found.points
+    lead = [f"{p.chip} | {engine} | {p.phase}" for p, engine in zip(points, found.engines, strict=True)]
+    each_way = (
+        [f"{start} | {p.n_chips}" for start, p in zip(lead, points, strict=True)],
+        [f"{start} | {_batch(p)}" for start, p in zip(lead, points, strict=True)],
+        [f"{start} | all" for start in lead],
+        [f"all | {engine} | all | all" for engine in found.engines],
+        [f"{p.chip} | all | all | all" for p in points],
+        ["all | all | all | all"] * len(points),
+    )
+    covered = "in the narrow range | in the engines' range"
+    lines = [
+        f"| chip | engine left out | phase | chips or batch | {_HEAD} | {covered} | {_BOUND} |",
+        "| :-- | :-- | :-- | :-- | --: | --: | --: | --: | --: | --: | --: |",
+    ]
+    for labels in each_way:
+        for label, own in _groups(labels):
+            told = [i for i in own if np.isfinite(found.expected_s[i])]
+            shares = [f"{np.mean(each[told]):.0%}" for each in (found.in_narrow, found.in_wide)] if told else [" "] * 2
+            lines.append(_line(label, points, found.expected_s, own, " | ".join(shares)))
+    narrow, wide = found.held(found.in_narrow), found.held(found.in_wide)
+    lines.append(
+        f"\nEach of the {len(found.told)} engines counted alike, the narrow range held {narrow:.0%} of their rows, and"
+        f" the engines' range {wide:.0%}: {found.held(found.in_wide, 'decode'):.0%} of steps, and"
+        f" {found.held(found.in_wide, 'prefill'):.0%} of prefills."
+    )
+    return "\n".join(lines)
 
 
 def transfer(points: Sequence[Point], expected_s: Floats, families: Sequence[str]) -> str:
@@ -102,8 +126,13 @@ def _table(head: str, points: Sequence[Point], expected_s: Floats, labels: Seque
 
 
 def _groups(labels: Sequence[str]) -> list[tuple[str, list[int]]]:
-    order = sorted(range(len(labels)), key=lambda i: labels[i])
+    order = sorted(range(len(labels)), key=lambda i: _by_size(labels[i]))
     return [(label, list(rows)) for label, rows in groupby(order, key=lambda i: labels[i])]
+
+
+def _by_size(label: str) -> list[tuple[int, str]]:
+    """What orders a label: its words, whole numbers among them by their size."""
+    return [(int(word), "") if word.isdigit() else (-1, word) for word in label.split()]
 
 
 def _line(label: str, points: Sequence[Point], expected_s: Floats, own: Sequence[int], covered: str = "") -> str:

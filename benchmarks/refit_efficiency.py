@@ -11,19 +11,20 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from _engines import OtherEngines, family, of_other_sources, other_engines, source
 from _held_out_tables import by_model, by_source, figures, left_out_rows, transfer
 from _pages import PAGE, placed
-from _published import ENGINES, points, source_of
+from _published import ENGINES, points
 
-from slicewise.calibrate.fit import Fit, fit
-from slicewise.calibrate.held_out import Floats, error_of, groups_of, left_out, ranges, told
+from slicewise.calibrate.fit import SHARED, Fit, fit
+from slicewise.calibrate.held_out import Floats, Told, error_of, family_ranges, groups_of, left_out, told
 from slicewise.calibrate.terms import Point
-from slicewise.calibrate.write import bits_of, efficiency_from, efficiency_toml
-from slicewise.catalog.load import chips
+from slicewise.calibrate.write import FIGURES, bits_of, efficiency_from, efficiency_toml, rounded
 from slicewise.spec.efficiency import GROUPS, Efficiency, Error
 
 FOLDER = Path(__file__).parents[1] / "src/slicewise/catalog/data/efficiency"
@@ -31,42 +32,64 @@ MAIN = "trt09dli"
 """The source with several models, chips, batches and both phases: its fit is the default."""
 MEASURED, KEY = "2024-04", "trt-llm-dli"
 """When, and its key in sources.toml."""
-FEW = 2
-"""Models that other sources must have on a family of chips for its source to be left out."""
 ALL = "gpus"
 HEADING = (
     "Fitted figures, no facts. Written by benchmarks/refit_efficiency.py from published measurements: do not edit."
 )
 
 
-def family(point: Point) -> str:
-    """The architecture of a point's chip."""
-    return chips()[point.chip].family
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """What is made of the measurements.
+
+    Attributes:
+        files: every efficiency, by the name of its file: that of each family, and what all GPUs have in common.
+        models: the default engine's rows, told without their model.
+        engines: all rows, told without their engine.
+    """
+
+    files: Mapping[str, Efficiency]
+    models: Told
+    engines: OtherEngines
 
 
-def source(point: Point) -> str:
-    """The source of a point."""
-    return source_of({"id": point.measurement.where})
-
-
-def fit_all(found: Sequence[Point]) -> dict[str, Efficiency]:
-    """Every efficiency file, by name: that of each family, and what all GPUs have in common."""
+def fit_all(found: Sequence[Point]) -> Fits:
+    """The fits of all chips, and how they hold."""
     main = [point for point in found if source(point) == MAIN]
-    families = [family(point) for point in main]
+    families, models = [family(point) for point in main], [point.model for point in main]
     fitted = fit(main, families)
-    errors = ranges(main, left_out(main, families, [point.model for point in main]))
-    files = {name: _efficiency(name, main, fitted, errors) for name in sorted(set(families))}
+    known = family_ranges(main, left_out(main, families, models), families)
+    held = told(main, families, models)
+    shared = {
+        "shared": tuple(FIGURES[term] for term in SHARED),
+        "shared_chips": tuple(sorted({point.chip for point in main})),
+        "shared_rows": len(main),
+    }
+    files = {name: _efficiency(name, main, fitted, _held(known[name], held, name), **shared) for name in sorted(known)}
     together = fit(main, [ALL] * len(main), shared=())
-    return {**files, ALL: _efficiency(ALL, main, together, _wide(found, errors))}
+    apart = other_engines(found, {name: each.errors for name, each in files.items()})
+    others: dict[str, Any] = {
+        "other_engines": apart.told,
+        "other_engine_errors": {key: rounded(error) for key, error in apart.errors.items()},
+    }
+    files[ALL] = _efficiency(ALL, main, together, _wide(found, known), **others)
+    return Fits(files=files, models=held, engines=apart)
 
 
-def _wide(found: Sequence[Point], known: Mapping[str, Error]) -> dict[str, Error]:
+def _held(errors: Mapping[str, Error], held: Told, name: str) -> dict[str, Error]:
+    """A family's errors, each with the share of its rows that a range held which never saw their model."""
+    rows = {key: [i for i, p in enumerate(held.points) if family(p) == name and key in groups_of(p)] for key in errors}
+    covered = {key: float(np.mean(held.is_covered[own])) if own else None for key, own in rows.items()}
+    return {key: replace(error, held=covered[key]) for key, error in errors.items()}
+
+
+def _wide(found: Sequence[Point], known: Mapping[str, Mapping[str, Error]]) -> dict[str, Error]:
     """The range of what nobody measured: how far chips, and engines, lie apart, each of these alike, whatever its rows.
 
     It is never narrower than that of what was measured.
     """
     apart = [point for point in found if source(point) in (MAIN, "dstack")]
-    told = [*zip(apart, _of_other_chips(apart), strict=True), *zip(found, _of_other_sources(found), strict=True)]
+    told = [*zip(apart, _of_other_chips(apart), strict=True), *zip(found, of_other_sources(found), strict=True)]
     ratios: dict[tuple[str, str, bool], list[float]] = {}
     for at, (point, expected_s) in enumerate(told):
         if np.isfinite(expected_s):
@@ -76,13 +99,19 @@ def _wide(found: Sequence[Point], known: Mapping[str, Error]) -> dict[str, Error
     values = np.array([ratio for rows in ratios.values() for ratio in rows])
     error = error_of(values, len({point.model for point in found}), np.array(weights))
     n_rows = len({id(point) for point, expected_s in told if np.isfinite(expected_s)})
+    ends = {key: [errors[key] for errors in known.values()] for key in GROUPS}
     return {
-        key: replace(error, range_rows=n_rows, low=min(error.low, own.low), high=max(error.high, own.high))
-        for key, own in known.items()
+        key: replace(
+            error,
+            range_rows=n_rows,
+            low=min(error.low, *(each.low for each in own)),
+            high=max(error.high, *(each.high for each in own)),
+        )
+        for key, own in ends.items()
     }
 
 
-def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[str, Error]) -> Efficiency:
+def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[str, Error], **words: Any) -> Efficiency:
     own = [point for point in main if name in (ALL, family(point))]
     return efficiency_from(
         fitted.groups[name],
@@ -97,6 +126,7 @@ def _efficiency(name: str, main: Sequence[Point], fitted: Fit, errors: Mapping[s
         n_rows=len(own),
         measured=MEASURED,
         sources=(KEY,),
+        **words,
     )
 
 
@@ -106,15 +136,13 @@ def _counted(error: Error, key: str, own: Sequence[Point]) -> Error:
     return replace(error, n_rows=len(rows), n_models=len({point.model for point in rows}))
 
 
-def tables(found: Sequence[Point], left: Counter[str], fitted: Mapping[str, Efficiency]) -> dict[str, str]:
+def tables(found: Sequence[Point], left: Counter[str], fitted: Fits) -> dict[str, str]:
     """The parts of docs/calibration.md that are made of the fit, by the name of their place."""
-    main = [point for point in found if source(point) == MAIN]
     apart = [point for point in found if source(point) in (MAIN, "dstack")]
-    held_out = told(main, [family(point) for point in main], [point.model for point in main])
     return {
-        "figures": figures(fitted.values()),
-        "leave-one-model-out": by_model(held_out),
-        "leave-one-source-out": by_source(found, _of_other_sources(found), [ENGINES[source(point)] for point in found]),
+        "figures": figures(fitted.files.values()),
+        "leave-one-model-out": by_model(fitted.models),
+        "leave-one-source-out": by_source(fitted.engines),
         "leave-one-family-out": transfer(apart, _of_other_chips(apart), [family(point) for point in apart]),
         "left-out": left_out_rows(left),
     }
@@ -124,7 +152,7 @@ def run(path: Path, *, write: bool) -> None:
     """Fit, and write the files and the tables, or print them."""
     found, left = points(path)
     fitted = fit_all(found)
-    for name, efficiency in fitted.items():
+    for name, efficiency in fitted.files.items():
         text = efficiency_toml([efficiency], HEADING)
         if write:
             (FOLDER / f"{name}.toml").write_text(text, encoding="utf-8")
@@ -135,17 +163,6 @@ def run(path: Path, *, write: bool) -> None:
         PAGE.write_text(placed(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     else:
         print("\n\n".join(made.values()))
-
-
-def _of_other_sources(found: Sequence[Point]) -> Floats:
-    """What a fit of all other sources says of each row; nan where these have few models on such chips. Shape (n,)."""
-    sources, families = [source(point) for point in found], [family(point) for point in found]
-    expected_s = left_out(found, families, sources)
-    for i, (own, name) in enumerate(zip(sources, families, strict=True)):
-        others = {p.model for p, s, f in zip(found, sources, families, strict=True) if s != own and f == name}
-        if len(others) < FEW:
-            expected_s[i] = np.nan
-    return expected_s
 
 
 def _of_other_chips(rows: Sequence[Point]) -> Floats:

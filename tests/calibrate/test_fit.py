@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from helpers.synthetic import KNOWN, measured, synthetic
-from slicewise.calibrate.fit import START, Fit, bounds_s, fit, measured_s
-from slicewise.calibrate.held_out import ENOUGH, error_of, groups_of, left_out, ranges, told
+from slicewise.calibrate.fit import START, Fit, bounds_s, fit, measured_s, told_by_rows
+from slicewise.calibrate.held_out import ENOUGH, error_of, family_ranges, groups_of, left_out, ranges, told
 from slicewise.calibrate.terms import TERMS, UnusableError, point_of
 from slicewise.errors import InputError
 from slicewise.planner.step import step
@@ -107,6 +107,51 @@ def test_a_left_out_model_is_told_from_the_others():
     expected_s = left_out(points, groups, models, partial(fit, shared=()))
     # What was left out is of the same making, so that the rest tells it.
     assert np.median(np.abs(expected_s / measured_s(points) - 1)) < 0.02
+
+
+def test_what_the_rows_tell_of_a_figure():
+    points = synthetic()
+    found = fit(points, ["h100"] * len(points), shared=(), hold=0.5).groups["h100"]
+    share = told_by_rows(points, found, 0.5)
+    assert share["prefill8"] == 0
+    assert all(0 <= each <= 1 for each in share.values())
+    assert min(share["weights"], share["kv"], share["prefill16"]) > 0.99
+    # In prefill a token's FLOPs and its passes grow alike: the rows hardly tell one from the other.
+    assert share["prefill_tokens"] < 0.8
+    alone = told_by_rows([point for point in points if point.n_chips == 1], found, 0.5)
+    assert alone["network"] == alone["sync"] == 0
+
+
+def test_a_familys_own_rows_tell_its_range_and_few_models_are_widened():
+    points = [*synthetic("h100", noise=0.02), *synthetic("a100", noise=0.2)]
+    families = [point.chip for point in points]
+    exact = Fit(groups=dict.fromkeys(("h100", "a100"), KNOWN)).expected_s(points, families)
+    found, together = family_ranges(points, exact, families), ranges(points, exact)
+    for key in ("decode 2+", "prefill 2+"):
+        assert found["h100"][key].high < together[key].high < found["a100"][key].high
+    # On one chip two models ran: as far as on all chips, and no nearer than its own rows.
+    one = [i for i, point in enumerate(points) if point.chip == "h100" and "decode 1" in groups_of(point)]
+    assert len({points[i].model for i in one}) == 2
+    assert found["h100"]["decode 1"].high == together["decode 1"].high
+    assert found["h100"]["decode 1"].n_rows == len(one)
+    assert found["h100"]["decode 1"].range_rows == together["decode 1"].n_rows
+
+
+def test_large_batches_of_few_models_reach_as_far_as_on_one_chip():
+    points = [point for point in synthetic() if point.phase == "decode"]
+    wild = {"llama-3-8b": 1.5, "llama-2-13b": 1.5}
+    seconds = measured_s(points)
+    off = np.array([wild.get(p.model, 1.01) if p.n_chips == 1 else 1.01 for p in points])
+    many = [p for p in points for _ in range(4)]
+    expected_s = np.repeat(seconds / off, 4)
+    found = family_ranges(many, expected_s, ["hopper"] * len(many))["hopper"]
+    models = {p.model for p in many if "decode 2+ large" in groups_of(p)}
+    assert len(models) == 3
+    few = [i for i, p in enumerate(many) if p.model != "llama-2-13b" or p.n_chips == 1]
+    widened = family_ranges([many[i] for i in few], expected_s[few], ["hopper"] * len(few))["hopper"]
+    assert found["decode 2+ large"].high == pytest.approx(1.01)
+    assert widened["decode 2+ large"].high == pytest.approx(1.5)
+    assert widened["decode 2+"].high == pytest.approx(1.01)
 
 
 def test_with_one_model_nothing_can_be_told():

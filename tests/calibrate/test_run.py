@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from helpers.rows import file_of, row, tpu_rows
 from helpers.synthetic import KNOWN, measured, synthetic
 from slicewise.calibrate.advice import advice
 from slicewise.calibrate.fit import Fit, fit, measured_s
@@ -15,7 +16,7 @@ from slicewise.calibrate.own import HOLD, fitted
 from slicewise.calibrate.read import Given
 from slicewise.calibrate.run import calibrate
 from slicewise.calibrate.terms import UnusableError, point_of
-from slicewise.calibrate.write import start_from
+from slicewise.calibrate.write import FIGURES, start_from
 from slicewise.catalog.efficiency import read_efficiency, shipped
 from slicewise.errors import InputError
 from slicewise.planner.plan import plan
@@ -40,10 +41,12 @@ def test_a_synthetic_file_gives_its_efficiencies_back(tmp_path):
     found = calibrate(made, out=tmp_path / "mine.toml")
     (own,) = read_efficiency(tmp_path / "mine.toml")
     assert own == found.efficiencies[0]
-    assert own.weight_read_efficiency == pytest.approx(1 / KNOWN["weights"], rel=0.02)
-    assert own.network_efficiency == pytest.approx(1 / KNOWN["network"], rel=0.05)
-    assert own.layer_s == pytest.approx(KNOWN["layers"], rel=0.05)
-    assert own.prefill_efficiency[16] == pytest.approx(1 / KNOWN["prefill16"], rel=0.02)
+    told = start_from(own)
+    near = {term for term, figure in FIGURES.items() if figure in own.as_shipped}
+    # No 8-bit prefill is in the rows, and a prompt token's passes hide behind its FLOPs: both say so.
+    assert near == {"prefill8", "prefill_tokens"}
+    for term in KNOWN.keys() - near:
+        assert told[term] == pytest.approx(KNOWN[term], rel=0.1 if term == "tokens" else 0.05), term
     assert found.fits[0].held_out_median < 0.02 < found.fits[0].shipped_median < found.fits[0].bound_median
     assert found.fits[0].is_better
 
@@ -120,12 +123,12 @@ def test_half_of_a_tpus_rows_tells_the_other_half_better_than_the_shipped_table(
     fixed = [row for row in published.rows(published_path) if row["note"].startswith("ctrl:fixed_batch")]
     script = import_module("compiled_times")
     dense = [row for row in fixed if row["model"] in script.DENSE and row["chip"] == "tpu-v5e"]
-    rows = [row for row in dense if row["metric"] == "tok_s_per_seq"]
+    rows = [each for each in dense if each["metric"] == "tok_s_per_seq"]
     own = []
-    for row in rows:
-        words = script.words_of(row)
+    for each in rows:
+        words = script.words_of(each)
         layout = {name: words.pop(name) for name in ("tp", "dp") if name in words}
-        seconds, context, batch = 1 / float(row["value"]), float(row["input_len"]), int(row["batch"])
+        seconds, context, batch = 1 / float(each["value"]), float(each["input_len"]), int(each["batch"])
         given = {"model": "llama-3-70b", "batch": batch, "context_tokens": context, "seconds": seconds}
         own.append(point_of(measured(**words, **given, layout=layout, prompt_tokens=0, output_tokens=0)))
     assert len(own) == 24
@@ -138,19 +141,6 @@ def test_half_of_a_tpus_rows_tells_the_other_half_better_than_the_shipped_table(
         return np.median(np.abs(expected_s / truth - 1))
 
     assert off(shipped_s * scale.step_ratio) < off(shipped_s)
-
-
-def row(**words):
-    plain = {"model": "llama-3-8b", "slice": "h100:1", "weights": "bf16", "kv": "bf16", "phase": "decode", "batch": 8}
-    return {**plain, "isl": 1024, "osl": 256, "ms": 8.5, **words}
-
-
-def file_of(path, rows):
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, row().keys())
-        out.writeheader()
-        out.writerows(rows)
-    return path
 
 
 def test_a_tpus_file_is_a_scale_and_is_taken(tmp_path):
@@ -197,20 +187,6 @@ def test_a_slip_of_the_unit_is_left_out_and_counted(tmp_path):
     assert count == 40
     assert "line 3, " in reason
     assert "and 37 more" in reason
-
-
-def tpu_rows(step_ratio, prefill_ratio):
-    """Rows of every phase on a v5e-8, at so many times what the compiler's table has."""
-    rows = []
-    for batch in (1, 8, 32):
-        for phase in ("decode", "prefill", "end_to_end"):
-            words = {"slice": "v5e:2x4", "isl": 2048, "osl": 65, "batch": batch, "phase": phase}
-            point = point_of(
-                measured(slice="v5e:2x4", prompt_tokens=2048, output_tokens=65, batch=batch, phase=phase, seconds=9.0)
-            )
-            steps_s, prefills_s = point.compiled_s
-            rows.append(row(**words, ms=1000 * (step_ratio * steps_s + prefill_ratio * prefills_s)))
-    return rows
 
 
 @pytest.mark.parametrize("phases", [("decode", "prefill", "end_to_end"), ("decode", "end_to_end"),

@@ -72,6 +72,34 @@ def test_a_tpus_file_is_read(file):
     assert own.chips == ("h100",)
 
 
+SAID = 'shared = ["layer_s"]\nshared_chips = ["h100", "a100"]\nshared_rows = 90\nas_shipped = ["sync_s"]\n'
+
+
+def test_what_some_files_say_besides_is_read(file):
+    (plain,), (found,) = read_efficiency(file(GOOD)), read_efficiency(file(GOOD.replace("errors", SAID + "errors", 1)))
+    assert (plain.shared, plain.shared_rows, plain.as_shipped, plain.other_engine_errors) == ((), 0, (), {})
+    assert (found.shared, found.shared_chips, found.shared_rows) == (("layer_s",), ("h100", "a100"), 90)
+    assert found.as_shipped == ("sync_s",)
+    held = read_efficiency(file(GOOD.replace("high = 1.1", "high = 1.1, held = 0.79", 1)))[0].errors
+    assert [error.held for error in held.values()] == [0.79, *[None] * (len(GROUPS) - 1)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("errors", "shared_rows = 2.5\nerrors", "2.5 is no whole number"),
+        ("errors", "as_shipped = 3\nerrors", "no list of names"),
+        ("errors", "other_engine_errors = {}\nerrors", "other_engine_errors: must be tables"),
+        ("high = 1.1", "high = 1.1, held = 1.2", "held: '1.2' is no number between 0 and 1"),
+        ("high = 1.1", "high = 1.1, hold = 0.8", "must have rows"),
+    ],
+)
+def test_what_is_off_of_that_is_one_line(file, old, new, said):
+    with pytest.raises(InputError) as caught:
+        read_efficiency(file(GOOD.replace(old, new, 1)))
+    assert said in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["ampere", "hopper", "ada", "gpus"])
 def test_what_ships_loads(name):
     (found,) = shipped(name)

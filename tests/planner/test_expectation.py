@@ -3,6 +3,7 @@
 import pytest
 
 import slicewise
+from slicewise.catalog.efficiency import shipped
 from slicewise.planner.question import ask
 
 
@@ -27,6 +28,72 @@ def test_large_batches_have_a_range_of_their_own():
     )
     assert small.step_high_s == pytest.approx(small.step_expected_s * found.decode.high)
     assert large.step_high_s == pytest.approx(large.step_expected_s * found.decode_large.high)
+
+
+def test_a_larger_batch_has_no_lower_range():
+    deployment = ask("llama-3-70b", {"slice": "h100:8", "weights": "fp8", "price": 1}).deployment()
+    small, edge, between, large, larger = (float(deployment.value("step_low_s", batch=b)) for b in (8, 32, 48, 64, 200))
+    assert small < edge < larger
+    assert (between, large) == pytest.approx((edge, edge))
+    expected_s, ratios = float(deployment.value("step_expected_s", batch=64)), deployment.inputs
+    assert large > expected_s * ratios["large_step_low_ratio"]
+    assert larger == float(deployment.value("step_expected_s", batch=200)) * ratios["large_step_low_ratio"]
+    derived = deployment.explain("step_low_s", batch=64)
+    assert derived.value == large
+    whole = next(part for part in derived.parts if part.name == "small_step_s")
+    assert whole.value == float(deployment.value("step_expected_s", batch=32))
+    assert whole.parts
+
+
+@pytest.mark.parametrize("slice_", ["h100:1", "h100:8", "l40s:8", "a100:4", "mi300x:8"])
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_an_engine_that_was_not_measured_has_the_range_of_other_engines(slice_, engine):
+    plain, named = of("llama-3-8b", slice_), of("llama-3-8b", slice_, engine=engine)
+    others = shipped("gpus")[0].other_engine_errors
+    chips = "1" if slice_.endswith(":1") else "2+"
+    for name, key in (("decode", f"decode {chips}"), ("prefill", f"prefill {chips}")):
+        error = getattr(named, name)
+        assert error.low == min(getattr(plain, name).low, others[key].low) < getattr(plain, name).low
+        assert error.high == max(getattr(plain, name).high, others[key].high) > getattr(plain, name).high
+    assert f"What {engine} itself would take was not measured: the range is at least that of engines" in named.basis
+    assert f"It held {others['decode 1'].held:.0%} of steps and {others['prefill 1'].held:.0%} of pref" in named.basis
+    assert "made to hold 8 of 10" not in named.basis
+    assert "itself would take" not in plain.basis
+    # What is expected is the same: nothing is known of the other engine but how far engines lie apart.
+    assert named.inputs["layer_s"] == plain.inputs["layer_s"]
+
+
+def test_the_range_of_an_engine_is_what_is_printed():
+    words = {"slice": "h100:8", "weights": "fp8", "batch": 32}
+    named, error = slicewise.step("llama-3-70b", **words, engine="vllm"), of("llama-3-70b", "h100:8", engine="vllm")
+    assert named.step_low_s == pytest.approx(max(named.step_expected_s * error.decode.low, named.step_overlapped_s))
+    assert named.step_high_s == pytest.approx(named.step_expected_s * error.decode.high)
+
+
+def test_an_engine_on_a_tpu_has_the_range_of_servers():
+    plain, named = of("llama-3-70b", "v5e:4x4"), of("llama-3-70b", "v5e:4x4", engine="tpu-inference")
+    assert named.decode.high == of("llama-3-8b", "v6e:2x2").decode.high > plain.decode.high
+    assert "unlike them: the range is that of 12 rows of servers" in named.basis
+
+
+@pytest.mark.parametrize(("slice_", "family"), [("h100:8", "hopper"), ("a100:2", "ampere"), ("l40s:1", "ada")])
+def test_what_the_range_held_is_said_of_the_bucket_at_hand(slice_, family):
+    found, errors = of("llama-3-8b", slice_), shipped(family)[0].errors
+    chips = "1" if slice_.endswith(":1") else "2+"
+    small, large, prefill = (errors[key] for key in (f"decode {chips}", f"decode {chips} large", f"prefill {chips}"))
+    said = (
+        f"held {small.held:.0%} of these steps below batch 64, {large.held:.0%} from there on, and {prefill.held:.0%}"
+    )
+    assert said in found.basis
+    assert f"it held {large.held:.0%} of those that it never saw" in found.origins["large_step_low_ratio"][0]
+
+
+def test_a_figure_says_whose_rows_it_rests_on():
+    origins = of("llama-3-8b", "l40s:8").origins
+    for name in ("kv_read_efficiency", "matmul_efficiency", "token_passes", "prefill_token_passes"):
+        assert "one figure for a100, h100, h200, l40s, fitted to all 510 measurements" in origins[name][0]
+    for name in ("weight_read_efficiency", "network_efficiency", "layer_s", "sync_s", "prefill_efficiency"):
+        assert "fitted to 91 measurements of TensorRT-LLM 0.9.0 on l40s" in origins[name][0]
 
 
 def test_one_chip_has_a_range_of_its_own():

@@ -26,7 +26,8 @@ def test_the_bound_is_at_most_the_low_end_and_so_on(deployment: Deployment, batc
 
 @given(deployment=...)
 def test_more_sequences_never_take_less_time(deployment: Deployment) -> None:
-    for name in STEPS[2:]:
+    # The ends of the range as well, across the batch from which another range holds.
+    for name in STEPS[1:]:
         steps = np.broadcast_to(deployment.value(name, batch=np.arange(1.0, 257.0)), (256,))
         assert np.all(np.diff(steps) >= -steps[1:] * (ROUNDING - 1)), name
 

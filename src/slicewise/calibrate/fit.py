@@ -119,3 +119,20 @@ def fit(
     )
     fitted = dict(zip(keys, np.exp(found.x).tolist(), strict=True))
     return Fit(groups={name: {t: fitted["" if t in shared else name, t] for t in TERMS} for name in names})
+
+
+def told_by_rows(points: Sequence[Point], coefficients: Coefficients, hold: float) -> dict[str, float]:
+    """How much of each coefficient the rows tell, from 0 (all of it is where it started) to 1: the fit's resolution.
+
+    A coefficient that another one can stand in for is told little, even though its term is there.
+
+    Args:
+        points: measurements of one group.
+        coefficients: what was fitted to them.
+        hold: how strongly they were held to where they started.
+    """
+    parts = matrix(points) * np.array([coefficients[term] for term in TERMS])
+    slopes = parts / parts.sum(axis=1, keepdims=True)
+    rows = slopes.T @ slopes
+    tie = hold * _SOFT**2 * np.eye(len(TERMS))
+    return dict(zip(TERMS, np.diag(np.linalg.solve(rows + tie, rows)).tolist(), strict=True))

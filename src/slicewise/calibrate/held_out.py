@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slicewise.calibrate.fit import Fit, fit, measured_s
 from slicewise.calibrate.terms import Point
-from slicewise.spec.efficiency import Error, group_of
+from slicewise.spec.efficiency import GROUPS, LARGE_BATCHES, Error, group_of, on_one_chip
 
 COVERED = 0.8
 """Share of the measurements that lie in a range."""
 ROUNDING = float(np.sqrt(np.finfo(float).eps))
 ENOUGH = 8
 """Rows from which a group has a range of its own."""
+SEVERAL = 3
+"""Models from which a group's rows tell how far off another model may be, whatever its neighbours say."""
 
 Fitter = Callable[[Sequence[Point], Sequence[str]], Fit]
 Floats = NDArray[np.float64]
@@ -89,6 +91,35 @@ def ranges(points: Sequence[Point], expected_s: Floats, fewest: int = ENOUGH) ->
     }
 
 
+def family_ranges(points: Sequence[Point], expected_s: Floats, families: Sequence[str]) -> dict[str, dict[str, Error]]:
+    """Error and range of each family's groups, as far as anything tells them.
+
+    A family's own rows tell the range of a group where there are enough of several models. Else it reaches at least as
+    far as that of the same group on all families and, of large batches, as that of the family's large batches on one
+    chip: few models tell little of another one.
+    """
+    together, found = ranges(points, expected_s), {}
+    for family in dict.fromkeys(families):
+        rows = [i for i, name in enumerate(families) if name == family]
+        seen = ranges([points[i] for i in rows], expected_s[rows], fewest=1)
+        told_of = {name: _range_of(name, seen, together) for name in GROUPS}
+        found[family] = {name: error for name, error in told_of.items() if error}
+    return found
+
+
+def _range_of(name: str, seen: Mapping[str, Error], together: Mapping[str, Error]) -> Error | None:
+    """The error of a group by a family's own rows, widened by its neighbours where these are few."""
+    own = seen.get(name)
+    if own and own.n_rows >= ENOUGH and own.n_models >= SEVERAL:
+        return own
+    beside = [own, together.get(name), *([seen.get(on_one_chip(name))] if name.endswith(LARGE_BATCHES) else [])]
+    told = [error for error in beside if error and error.n_rows >= ENOUGH]
+    if not told:
+        return None
+    widest = max(told, key=lambda error: error.high)
+    return replace(own or widest, low=widest.low, high=widest.high, range_rows=widest.range_rows)
+
+
 def error_of(ratio: Floats, n_models: int, weights: Floats | None = None) -> Error:
     """Median error and range of measured over expected. Shape of `ratio` and `weights` (n,).
 
@@ -122,7 +153,7 @@ def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fi
 
     Args:
         points: measurements.
-        groups: the group of coefficients of each.
+        groups: the group of coefficients of each, which is that of its range too: its family.
         left: what is left out together.
         fitter: fits the rest.
     """
@@ -131,10 +162,10 @@ def told(points: Sequence[Point], groups: Sequence[str], left: Sequence[str], fi
     for name in dict.fromkeys(left):
         seen = [i for i, other in enumerate(left) if other != name]
         rest = [points[i] for i in seen]
-        rest_s = left_out(rest, [groups[i] for i in seen], [left[i] for i in seen], fitter)
-        known = ranges(rest, rest_s)
+        of_rest = [groups[i] for i in seen]
+        known = family_ranges(rest, left_out(rest, of_rest, [left[i] for i in seen], fitter), of_rest)
         for i in (i for i, other in enumerate(left) if other == name):
-            error = known.get(groups_of(points[i])[0])
+            error = known.get(groups[i], {}).get(groups_of(points[i])[0])
             if error:
                 low_s[i] = max(expected_s[i] * error.low, points[i].bound_s)
                 high_s[i] = expected_s[i] * error.high

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from slicewise.calibrate.advice import advice
-from slicewise.calibrate.fit import Fit, bounds_s, fit, measured_s
+from slicewise.calibrate.fit import Fit, bounds_s, fit, measured_s, told_by_rows
 from slicewise.calibrate.held_out import ENOUGH, Floats, groups_of, left_out, ranges
 from slicewise.calibrate.terms import Point
-from slicewise.calibrate.write import DIGITS, bits_of, efficiency_from, rounded, start_from
+from slicewise.calibrate.write import DIGITS, FIGURES, bits_of, efficiency_from, rounded, start_from
 from slicewise.catalog.efficiency import PRIOR, efficiency_of, shipped, tpu_errors
 from slicewise.catalog.load import chips
 from slicewise.spec.efficiency import GROUPS, OWN, Efficiency, Error, Scale
@@ -28,6 +28,8 @@ FOLDS = 5
 """Parts that one model's rows are cut into, each told from the rest; rows of one configuration stay together."""
 FEWEST_CONFIGURATIONS = 4
 """Configurations from which leaving out in turn tells something."""
+HARDLY = 0.8
+"""Share of a figure that the rows must tell for it to be theirs: with less it is held near the shipped one."""
 ABSURD = 20.0
 """Times the shipped expectation from which a time is no measurement of what is stated, but a slip of the unit."""
 FARTHEST = 3
@@ -80,6 +82,7 @@ class Fitted:
             "bound_median": self.bound_median,
             "is_better": self.is_better,
             **{name: list(value) if isinstance(value, tuple) else value for name, value in told.items()},
+            "as_shipped": list(getattr(figures, "as_shipped", ())),
             "ranges": {name: [error.low, error.high] for name, error in figures.errors.items()},
             "farthest": [list(row) for row in self.farthest],
             "advice": list(self.advice),
@@ -191,7 +194,10 @@ def _terms(own: Sequence[Point], chip: str, left: Sequence[str] | None) -> Float
 def _efficiency(chip: str, own: Sequence[Point], errors: Mapping[str, Error], words: dict[str, Any]) -> Efficiency:
     found = _fitter(chip)(own, [chip] * len(own)).groups[chip]
     bits = tuple(sorted({*bits_of(own), *efficiency_of(chips()[chip]).prefill_efficiency}))
-    return efficiency_from(found, errors, bits=bits, family=chips()[chip].family or chip, **words)
+    hardly = [FIGURES[term] for term, share in told_by_rows(own, found, HOLD).items() if share < HARDLY]
+    known = [name for name in hardly if name not in {f"prefill_efficiency_{width}" for width in {8, 16} - {*bits}}]
+    family = chips()[chip].family or chip
+    return efficiency_from(found, errors, bits=bits, family=family, as_shipped=tuple(known), **words)
 
 
 # --- TPUs: ratios to what the compiler expects --------------------------------------------------------------------
@@ -259,13 +265,13 @@ def _scale(own: Sequence[Point], errors: Mapping[str, Error], words: dict[str, A
 
 
 def _shipped_of_a_scale(chip: str, own: Sequence[Point]) -> dict[str, Error]:
-    """The shipped ranges of a TPU around scaled times: both ends stay where they were, as far as these lie between."""
+    """The shipped ranges of a TPU around scaled times: as wide on either side, and at least to where the ends were."""
     found, ratios = {}, dict(zip(("decode", "prefill"), _ratios(own), strict=True))
     for name in GROUPS:
         phase = name.partition(" ")[0]
         error = tpu_errors(chip).error if phase == "decode" else shipped(PRIOR)[0].errors[name]
         ratio = ratios[phase]
-        found[name] = replace(error, low=min(error.low / ratio, 1.0), high=max(error.high / ratio, 1.0))
+        found[name] = replace(error, low=error.low / max(ratio, 1.0), high=error.high / min(ratio, 1.0))
     return found
 
 

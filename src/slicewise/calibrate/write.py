@@ -16,6 +16,19 @@ from slicewise.units import US
 
 DIGITS = 3
 """Digits that a fit of some hundred rows bears."""
+FIGURES = {
+    "weights": "weight_read_efficiency",
+    "kv": "kv_read_efficiency",
+    "flops": "matmul_efficiency",
+    "network": "network_efficiency",
+    "layers": "layer_s",
+    "sync": "sync_s",
+    "tokens": "token_passes",
+    "prefill16": "prefill_efficiency_16",
+    "prefill8": "prefill_efficiency_8",
+    "prefill_tokens": "prefill_token_passes",
+}
+"""What people read, by the term that it is the coefficient of."""
 
 
 def bits_of(points: Sequence[Point]) -> tuple[int, ...]:
@@ -33,7 +46,7 @@ def efficiency_from(
         coefficients: by term.
         errors: by phase and chips, as `Efficiency.errors` has them.
         bits: widths of operands whose prefill was measured.
-        words: name, family, engine, chips, models, measured and sources.
+        words: name, family, engine, chips, models, measured and sources, and what else an efficiency says.
     """
     return Efficiency(
         is_calibrated=True,
@@ -93,15 +106,20 @@ def _entry(fit: Efficiency) -> str:
     lines += [f"{key} = {getattr(fit, key):g}" for key in ("token_passes", "prefill_token_passes")]
     by_bits = ", ".join(f"{bits} = {share:g}" for bits, share in sorted(fit.prefill_efficiency.items()))
     lines.append(f"prefill_efficiency = {{ {by_bits} }}")
-    return "\n".join([*lines, *_errors(fit.errors)]) + "\n"
+    told = {key: list(getattr(fit, key)) for key in ("shared", "shared_chips", "as_shipped", "other_engines")}
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items() if value]
+    lines += [f"shared_rows = {fit.shared_rows}"] if fit.shared else []
+    others = _errors(fit.other_engine_errors, "other_engine_errors")
+    return "\n".join([*lines, *_errors(fit.errors), *others]) + "\n"
 
 
-def _errors(errors: Mapping[str, Error]) -> list[str]:
+def _errors(errors: Mapping[str, Error], key: str = "errors") -> list[str]:
     lines = []
     for name, error in errors.items():
         counts = f"rows = {error.n_rows}, models = {error.n_models}, range_rows = {error.range_rows}"
         told = f"{counts}, median = {error.median:g}, low = {error.low:g}, high = {error.high:g}"
-        lines.append(f'errors."{name}" = {{ {told} }}')
+        held = "" if error.held is None else f", held = {error.held:g}"
+        lines.append(f'{key}."{name}" = {{ {told}{held} }}')
     return lines
 
 
@@ -117,7 +135,8 @@ def _scale_entry(scale: Scale) -> str:
 def rounded(error: Error) -> Error:
     """An error in as many digits as it bears; the range takes in what is expected, and all that it did before."""
     low, high = min(_short(error.low, floor), 1.0), max(_short(error.high, ceil), 1.0)
-    return replace(error, median=_short(error.median), low=low, high=high)
+    held = None if error.held is None else _short(error.held)
+    return replace(error, median=_short(error.median), low=low, high=high, held=held)
 
 
 def _share(coefficient: float) -> float:

@@ -30,6 +30,8 @@ PASSES = ("token_passes", "prefill_token_passes")
 TIMES = ("layer", "sync")
 _WORDS = ("name", "family", "engine", "measured")
 _LISTS = ("chips", "models", "sources")
+_OPTIONAL = ("shared", "shared_chips", "shared_rows", "as_shipped", "other_engines", "other_engine_errors")
+"""Of which each holds for some files only."""
 _MOST_BYTES = int(MILLION)
 
 
@@ -159,9 +161,9 @@ def _scale(entry: Mapping[str, Any], where: str) -> Scale:
     )
 
 
-def _known_keys(entry: Mapping[str, Any], known: set[str], where: str) -> None:
+def _known_keys(entry: Mapping[str, Any], known: set[str], where: str, optional: Sequence[str] = ()) -> None:
     for key in entry:
-        if key not in known:
+        if key not in known and key not in optional:
             raise InputError(f"{where}: {key}: no such key; known: {', '.join(sorted(known))}")
     for key in sorted(known):
         if key not in entry:
@@ -177,7 +179,7 @@ def _fits(parsed: Mapping[str, Any], where: str) -> tuple[Efficiency, ...]:
 
 def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
     known = {*_WORDS, *_LISTS, *SHARES, *PASSES, *TIMES, "most_chips", "rows", "prefill_efficiency", "errors"}
-    _known_keys(entry, known, where)
+    _known_keys(entry, known, where, _OPTIONAL)
     words: dict[str, Any] = {key: _word(entry[key], f"{where}: {key}") for key in _WORDS}
     words |= {key: _words(entry[key], f"{where}: {key}") for key in _LISTS}
     words |= {key: _number(entry[key], f"{where}: {key}", most=1.0) for key in SHARES}
@@ -191,7 +193,19 @@ def _fit(entry: Mapping[str, Any], where: str) -> Efficiency:
         prefill_efficiency=_by_bits(entry["prefill_efficiency"], f"{where}: prefill_efficiency"),
         errors=_errors(entry["errors"], f"{where}: errors"),
         **words,
+        **_optional(entry, where),
     )
+
+
+def _optional(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What some files say besides: figures that are not of these rows alone, and engines that were left out."""
+    lists = ("shared", "shared_chips", "as_shipped", "other_engines")
+    found: dict[str, Any] = {key: _words(entry[key], f"{where}: {key}") for key in lists if key in entry}
+    if "shared_rows" in entry:
+        found["shared_rows"] = _whole(entry["shared_rows"], f"{where}: shared_rows")
+    if "other_engine_errors" in entry:
+        found["other_engine_errors"] = _errors(entry["other_engine_errors"], f"{where}: other_engine_errors")
+    return found
 
 
 def _word(value: object, where: str) -> str:
@@ -248,11 +262,12 @@ def _errors(value: object, where: str) -> Mapping[str, Error]:
 
 def _error(value: object, where: str) -> Error:
     keys = ("rows", "models", "range_rows", "median", "low", "high")
-    if not isinstance(value, dict) or set(value) != set(keys):
+    if not isinstance(value, dict) or set(value) - {"held"} != set(keys):
         raise InputError(f"{where}: must have {', '.join(keys)}")
     low, high = (_number(value[key], f"{where}.{key}") for key in ("low", "high"))
     if not low <= 1 <= high:
         raise InputError(f"{where}: low must be at most 1 and high at least 1, and they are {low:g} and {high:g}")
     rows, models, of = (_whole(value[key], f"{where}.{key}") for key in ("rows", "models", "range_rows"))
     median = _number(value["median"], f"{where}.median", least=0.0)
-    return Error(n_rows=rows, n_models=models, range_rows=of, median=median, low=low, high=high)
+    held = _number(value["held"], f"{where}.held", least=0.0, most=1.0) if "held" in value else None
+    return Error(n_rows=rows, n_models=models, range_rows=of, median=median, low=low, high=high, held=held)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from slicewise.costs.real import Real
-from slicewise.spec.efficiency import LARGE
+from slicewise.spec.efficiency import LARGE, SMALL
 
 
 def group_batch(batch: Real) -> Real:
@@ -18,11 +18,17 @@ def group_batch(batch: Real) -> Real:
 
 
 def step_low_s(
-    group_batch: Real, step_expected_s: Real, step_low_ratio: Real, large_step_low_ratio: Real, step_overlapped_s: Real
+    group_batch: Real,
+    step_expected_s: Real,
+    small_step_s: Real,
+    step_low_ratio: Real,
+    large_step_low_ratio: Real,
+    step_overlapped_s: Real,
 ) -> Real:
-    """Lower end of the range that holds 8 of 10 measured steps; never below the bound. [s]"""
-    ratio = np.where(group_batch < LARGE, step_low_ratio, large_step_low_ratio)
-    return np.maximum(step_expected_s * ratio, step_overlapped_s)
+    """Lower end of the range of measured steps; never below the bound, nor below that of a smaller batch. [s]"""
+    large_s = np.maximum(step_expected_s * large_step_low_ratio, small_step_s * step_low_ratio)
+    low_s = np.where(group_batch <= SMALL, step_expected_s * step_low_ratio, large_s)
+    return np.maximum(low_s, step_overlapped_s)
 
 
 def step_high_s(group_batch: Real, step_expected_s: Real, step_high_ratio: Real, large_step_high_ratio: Real) -> Real:

@@ -14,6 +14,7 @@ from slicewise.derive import Derivation, Graph, Origins, Values
 from slicewise.errors import InputError, UnknownFactError
 from slicewise.planner import wiring
 from slicewise.planner.conventions import Conventions
+from slicewise.planner.edge import RANGE_END, SMALL_STEP, small_batch, small_step, with_small_step
 from slicewise.planner.engines import TPU_INFERENCE, VLLM, Engine
 from slicewise.planner.expectation import Expectation, Served, expectation
 from slicewise.planner.holding import Holding, holdings, is_plain, layered_inputs, weight_bytes_per_param
@@ -332,8 +333,9 @@ class Deployment:
 
     def _evaluate(self, names: Iterable[str], **given: Any) -> Values:
         # Most calls vary the batch alone: what does not depend on it is computed once.
-        known = self._fixed if given.keys() <= {"batch"} else self.inputs
-        return self.graph.evaluate(names, {**known, **given})
+        known = {**(self._fixed if given.keys() <= {"batch"} else self.inputs), **given}
+        asked = list(names)
+        return self.graph.evaluate(asked, {**known, **small_step(self.graph, asked, known)})
 
     @cached_property
     def _fixed(self) -> Mapping[str, Any]:
@@ -363,8 +365,12 @@ class Deployment:
         """
         if self._stages and is_paced(self.graph, name):
             return explain_paced(self, name, origins or {}, **given)
+        known, words = {**self.inputs, **given}, {**self.origins, **(origins or {})}
+        if name == RANGE_END and "batch" in given:
+            small = self.explain("step_expected_s", origins, **{**given, "batch": small_batch(self.graph, known)})
+            return with_small_step(self.graph.explain(name, {**known, SMALL_STEP: small.value}, words), small)
         try:
-            return self.graph.explain(name, {**self.inputs, **given}, {**self.origins, **(origins or {})})
+            return self.graph.explain(name, known, words)
         except UnknownFactError as error:
             raise UnknownFactError(error.name, error.fact, _GIVE.get(error.fact, "")) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +17,8 @@ class Error:
         median: median absolute error. []
         low: of 10 measurements, 8 lie between this share of what was expected, []
         high: and this one. []
+        held: share of measurements that the range held of models, or engines, that neither the fit nor the range ever
+            saw; None where that is not known. []
     """
 
     n_rows: int
@@ -25,6 +27,12 @@ class Error:
     median: float
     low: float
     high: float
+    held: float | None = None
+
+    def widened(self, other: Error) -> Error:
+        """A range that takes in another, which tells how far it reaches, and what it held."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return replace(self, low=low, high=high, range_rows=other.range_rows, held=other.held)
 
 
 OWN = "by the user"
@@ -64,9 +72,13 @@ class Scale:
 
 LARGE = 64
 """Batch from which a step counts as one of a large batch, whose range is another."""
+SMALL = 32
+"""The largest batch below that was measured."""
+LARGE_BATCHES = " large"
+"""How the name of their group ends."""
 GROUPS = tuple(
     f"{phase} {chips}{batch}"
-    for phase, batches in (("decode", ("", " large")), ("prefill", ("",)))
+    for phase, batches in (("decode", ("", LARGE_BATCHES)), ("prefill", ("",)))
     for chips in ("1", "2+")
     for batch in batches
 )
@@ -75,8 +87,17 @@ GROUPS = tuple(
 
 def group_of(phase: str, n_chips: int, batch: float) -> str:
     """The group of a time: its phase ("decode" or "prefill"), one chip or several, and of a step a large batch."""
-    large = " large" if phase == "decode" and batch >= LARGE else ""
+    large = LARGE_BATCHES if phase == "decode" and batch >= LARGE else ""
     return f"{phase} {'1' if n_chips == 1 else '2+'}{large}"
+
+
+def on_one_chip(group: str) -> str:
+    """The group of the same times on one chip.
+
+    >>> on_one_chip("decode 2+ large")
+    'decode 1 large'
+    """
+    return group.replace("2+", "1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +125,12 @@ class Efficiency:
         prefill_efficiency: share of the peak FLOP rate in prefill, by the bits of a matmul's operands. []
         prefill_token_passes: a prompt token's cost in a layer, in passes of its activations through HBM. []
         errors: by GROUPS.
+        shared: names of the figures that are fitted to rows of other chips too, with these alike.
+        shared_chips: the chips of those rows.
+        shared_rows: how many they are. []
+        as_shipped: names of the figures that a user's rows hardly tell: they are held near the shipped ones.
+        other_engines: engines that were left out in turn, to tell how far an engine that was not measured lies off.
+        other_engine_errors: by GROUPS, their errors; empty where no engines were compared.
     """
 
     name: str
@@ -126,6 +153,12 @@ class Efficiency:
     prefill_efficiency: Mapping[int, float]
     prefill_token_passes: float
     errors: Mapping[str, Error]
+    shared: tuple[str, ...] = ()
+    shared_chips: tuple[str, ...] = ()
+    shared_rows: int = 0
+    as_shipped: tuple[str, ...] = ()
+    other_engines: tuple[str, ...] = ()
+    other_engine_errors: Mapping[str, Error] = field(default_factory=dict)
 
     @property
     def is_own(self) -> bool:

@@ -72,7 +72,7 @@ def _bound(found: Found) -> list[Segment]:
         segments += [
             *_words("No engine betters "),
             _number(number("step_overlapped_s", step_s.bound, door=ANSWER)),
-            *_words("; 8 of 10 measurements lie between "),
+            *_words("; a range made to hold 8 of 10 measurements lies between "),
             _number(number("step_low_s", step_s.low, door=ANSWER)),
             *_words(" and "),
             _number(number("step_high_s", step_s.high, door=ANSWER)),

@@ -17,6 +17,9 @@ _GROUPS = {
     "prefill 1": "prefill on one chip",
     "prefill 2+": "prefill on several chips",
 }
+_ROWS, _NEAR, _NOTHING = "the rows", "hardly any: as shipped, or near it", "none: as the compiler has it"
+_HEAD = ["", "figure", "", "told by"]
+_PASSES = "passes of its activations through HBM"
 
 
 def calibrate_document(found: Calibration) -> Document:
@@ -66,26 +69,27 @@ def _verdict(each: Fitted) -> str:
 
 def _figures(name: str, fit: Efficiency | Scale) -> Table:
     if isinstance(fit, Scale):
-        rows = [
-            ["a step takes", f"{fit.step_ratio:.3g}", "times what the compiler's table has"],
-            ["prefill takes", f"{fit.prefill_ratio:.3g}", "times what the compiler's table has"],
-        ]
-        return Table(f"{name}: the figures", ["", "figure", ""], rows, left=(0, 2))
+        of_table = "times what the compiler's table has"
+        ratios = [["a step takes", f"{fit.step_ratio:.3g}"], ["prefill takes", f"{fit.prefill_ratio:.3g}"]]
+        counts = [sum(fit.errors[key].n_rows for key in _GROUPS if key.startswith(p)) for p in ("decode", "prefill")]
+        scaled = [[*cells, of_table, _ROWS if count else _NOTHING] for cells, count in zip(ratios, counts, strict=True)]
+        return Table(f"{name}: the figures", _HEAD, scaled, left=(0, 2, 3))
     rows = [
-        ["weights are read at", *_share(fit.weight_read_efficiency, "of the HBM bandwidth")],
-        ["the cache is read at", *_share(fit.kv_read_efficiency, "of the HBM bandwidth")],
-        ["FLOPs of a step add at", *_share(fit.matmul_efficiency, "of the peak rate")],
-        ["collectives run at", *_share(fit.network_efficiency, "of the rate of their formula")],
-        ["a layer costs", f"{fit.layer_s / US:.3g} µs", ""],
-        ["and among several chips", f"{fit.sync_s / US:.3g} µs", "more"],
-        ["a sequence costs a layer", f"{fit.token_passes:.3g}", "passes of its activations through HBM"],
+        ["weight_read_efficiency", "weights are read at", *_share(fit.weight_read_efficiency, "of the HBM bandwidth")],
+        ["kv_read_efficiency", "the cache is read at", *_share(fit.kv_read_efficiency, "of the HBM bandwidth")],
+        ["matmul_efficiency", "FLOPs of a step add at", *_share(fit.matmul_efficiency, "of the peak rate")],
+        ["network_efficiency", "collectives run at", *_share(fit.network_efficiency, "of the rate of their formula")],
+        ["layer_s", "a layer costs", f"{fit.layer_s / US:.3g} µs", ""],
+        ["sync_s", "and among several chips", f"{fit.sync_s / US:.3g} µs", "more"],
+        ["token_passes", "a sequence costs a layer", f"{fit.token_passes:.3g}", _PASSES],
         *[
-            [f"prefill in {bits} bits runs at", *_share(share, "of the peak rate")]
+            [f"prefill_efficiency_{bits}", f"prefill in {bits} bits runs at", *_share(share, "of the peak rate")]
             for bits, share in sorted(fit.prefill_efficiency.items(), reverse=True)
         ],
-        ["a prompt token costs a layer", f"{fit.prefill_token_passes:.3g}", "passes of its activations through HBM"],
+        ["prefill_token_passes", "a prompt token costs a layer", f"{fit.prefill_token_passes:.3g}", _PASSES],
     ]
-    return Table(f"{name}: the figures", ["", "figure", ""], rows, left=(0, 2))
+    told = [[*cells, _NEAR if figure in fit.as_shipped else _ROWS] for figure, *cells in rows]
+    return Table(f"{name}: the figures", _HEAD, told, left=(0, 2, 3))
 
 
 def _share(share: float, of: str) -> tuple[str, str]:
