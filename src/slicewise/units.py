@@ -246,7 +246,7 @@ def brief(value: float, unit: str = "") -> str:
 def brief_alike(values: Sequence[float], unit: str = "") -> list[str]:
     """Print numbers of one kind in three digits, scaled as the first, which alone carries the unit.
 
-    >>> brief_alike([0.01422, 0.00429, 0.0127], "s"), brief_alike([2.635, 3.162], "USD"), brief_alike([2024, 98.5])
+    >>> brief_alike([0.01422, 0.00429, 0.0127], "s"), brief_alike([2.636, 3.162], "USD"), brief_alike([2024, 98.5])
     (['14.2 ms', '4.29', '12.7'], ['$2.64', '3.16'], ['2,024', '98.5'])
     """
     if not all(map(math.isfinite, values)):

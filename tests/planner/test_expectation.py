@@ -73,7 +73,7 @@ def test_the_range_of_an_engine_is_what_is_printed():
 def test_an_engine_on_a_tpu_has_the_range_of_servers():
     plain, named = of("llama-3-70b", "v5e:4x4"), of("llama-3-70b", "v5e:4x4", engine="tpu-inference")
     assert named.decode.high == of("llama-3-8b", "v6e:2x2").decode.high > plain.decode.high
-    assert "unlike them: the range is that of 12 rows of servers" in named.basis
+    assert "unlike them: the range is that of 25 rows of servers" in named.basis
 
 
 @pytest.mark.parametrize(("slice_", "family"), [("h100:8", "hopper"), ("a100:2", "ampere"), ("l40s:1", "ada")])

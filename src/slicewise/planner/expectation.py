@@ -170,7 +170,7 @@ def _compiled(served: Served, scale: Scale | None) -> Expectation | None:
     origins = {
         "compiled": table,
         "clock_hz": chip.provenance["clock_hz"].origin,
-        "devices_per_chip": ("devices that programs see in a chip", ""),
+        "devices_per_chip": ("devices that a chip is compiled as", ""),
         **dict.fromkeys(given, ratio),
         **_range_origins(errors, document),
     }

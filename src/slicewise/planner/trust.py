@@ -133,8 +133,8 @@ def compiled_basis(chip: str, steps: TpuErrors, versions: str, scale: Scale | No
         )
     error = steps.error
     made = (
-        f"{made}; nothing is fitted to measurements. No prefill was measured: its range is how far prefills of GPUs and"
-        " engines lie apart."
+        f"{made}; nothing is fitted to measurements. No prefill of a known length was measured: its range is how far"
+        " prefills of GPUs and engines lie apart."
     )
     servers = tpu_errors("").error
     wide = (
