@@ -32,7 +32,7 @@ def test_no_barrier(opened: Opened, theme: str, width: int, words: str) -> None:
     doors = page.locator(".plan button.door")
     if doors.count():
         doors.first.click()
-        page.locator("#sheet .formula").first.wait_for()
+        page.locator("#sheet .exactly code").wait_for()
         assert serious(axe_playwright.Axe(), page) == []
 
 

@@ -20,6 +20,5 @@ export function drawAnswer(place, data, plan) {
   const lines = (data.sentence ?? []).map((line) => h("p", {}, line.map((part) => segment(part, plan))));
   const reason = !data.fits && data.reason && !lines.length ? h("p", {}, data.reason) : null;
   place.classList.toggle("is-refusal", !data.fits);
-  const notes = (data.model?.notes ?? []).map((note) => h("p", { class: "model-note" }, note));
-  put(place, lines, reason, notes);
+  put(place, lines, reason);
 }

@@ -52,6 +52,7 @@ export function drawMemory(place, memory, plan) {
     memoryBar(memory),
     h("ul", { class: "parts" }, memory.segments.map((segment) => part(segment, plan))),
     h("div", { class: "memory-more" }, foot(memory), ledger(memory, plan)),
+    (plan.data.model?.notes ?? []).map((note) => h("p", { class: "model-note" }, note)),
   );
 }
 
