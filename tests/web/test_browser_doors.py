@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helpers.browsers import ready
+from helpers.browsers import ready, until
 
 pytestmark = pytest.mark.browser
 
@@ -117,9 +117,9 @@ def test_a_kept_plan_that_is_let_go_draws_nothing_any_more(opened: Opened) -> No
         history.pushState(null, "", location.search + "&kept=" + encodeURIComponent("model=llama-3-8b&chip=v6e"));
         dispatchEvent(new PopStateEvent("popstate"));
     }""")
-    page.wait_for_function("document.querySelectorAll('.plan').length === 2")
+    until(page, "document.querySelectorAll('.plan').length === 2")
     page.locator("#compare").click()
-    page.wait_for_function("document.querySelectorAll('.plan').length === 1")
+    until(page, "document.querySelectorAll('.plan').length === 1")
     for route in held:
         route.continue_()
     page.wait_for_timeout(800)
@@ -131,7 +131,7 @@ def test_a_kept_plan_that_is_let_go_draws_nothing_any_more(opened: Opened) -> No
 def test_two_plans_are_drawn_on_the_same_axes(opened: Opened) -> None:
     other = "model%3Dllama-3-70b%26chip%3Dh100%26weights%3Dbf16%26kv%3Dbf16"
     page = opened(f"{PAGES['plan']}&kept={other}")
-    page.wait_for_function("document.querySelectorAll('.chart svg').length === 4")
+    until(page, "document.querySelectorAll('.chart svg').length === 4")
 
     def axes() -> list[list[str]]:
         return page.locator(".chart").evaluate_all(f"(all) => all.map((each) => {LABELS})")

@@ -273,3 +273,12 @@ def test_the_largest_batch_is_read_on_a_narrow_screen(opened: Opened) -> None:
     most = page.locator("#dock .slider .aside .aside", has_text="max")
     assert most.is_visible()
     assert most.evaluate("e => e.parentElement.scrollWidth <= e.parentElement.clientWidth")
+
+
+def test_an_address_that_is_refused_leaves_controls_that_work(opened: Opened) -> None:
+    page = opened("?model=llama-3-70b&slice=v5e:9x9")
+    assert "9x9" in page.locator("#error").inner_text()
+    page.locator("#word-slice").select_option("v5e:4x4")
+    ready(page)
+    until(page, "document.querySelector('#title').textContent === 'llama-3-70b on v5e:4x4, bf16'")
+    assert page.locator("#error").is_hidden()

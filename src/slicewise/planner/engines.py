@@ -96,9 +96,7 @@ def engine_named(text: str) -> Engine:
     """
     name = next((known for known in ENGINES if text == known or text.startswith((f"{known}-", f"{known} "))), None)
     if name is None:
-        raise UnknownNameError(
-            "engine", text, ENGINES, f"(known: {', '.join(ENGINES)}, with a version such as vllm-0.19)"
-        )
+        raise UnknownNameError("engine", text, ENGINES, "(with a version, too: vllm-0.19)")
     rest = text.removeprefix(name).lstrip("- v")
     if not rest:
         return Engine(name=name)

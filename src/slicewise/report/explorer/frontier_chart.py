@@ -135,7 +135,7 @@ def _spec(theme: Theme, x: LogScale, y: LogScale) -> Spec:
         "x": log_axis(_X, x, "Time per output token", [], time_text("datum.value", "~s")),
         "y": log_axis(_Y, y, "Tokens/s per chip", [], "format(datum.value, ',~r')"),
     }
-    signals = moving(encoding, "x", x.low, x.high, x.ticks(7)) | moving(encoding, "y", y.low, y.high, y.ticks(6))
+    signals = moving(encoding, "x", x.low, x.high, x.ticks(6)) | moving(encoding, "y", y.low, y.high, y.ticks(6))
     own = {"condition": {"test": "datum.chosen", "value": theme.accent}, "value": theme.faint}
     width = {"condition": {"test": "datum.chosen", "value": 2.6}, "value": 1.3}
     by_slice = {"detail": {"field": "slice", "type": "nominal"}, "order": {"field": "batch", "type": "quantitative"}}

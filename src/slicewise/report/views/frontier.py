@@ -23,8 +23,13 @@ def frontier_document(frontier: Frontier, tpot: str | None = None) -> Document:
         reasons = [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]
         return [Heading(f"{frontier.model} on {frontier.slice}: does not fit"), Items("Why not", reasons)]
     largest = ", ".join(f"{most:,} at {context:,.0f}" for context, most in frontier.max_batch.items())
+    held = frontier.deployment.workload
+    full = held.capacity_context_tokens
+    of = f" ({full:,.0f} when full)" if len(frontier.max_batch) == 1 and full != held.context_tokens else ""
     return [
-        Heading(f"{frontier.model} on {frontier.slice}: latency against throughput; largest batch {largest} tokens"),
+        Heading(
+            f"{frontier.model} on {frontier.slice}: latency against throughput; largest batch {largest} tokens{of}"
+        ),
         *([] if tpot is None else [Line(_within(frontier, parse_positive(tpot, "s", "--tpot")))]),
         *_tables(frontier),
         Items("Does not fit", [f"{context:,.0f} tokens: {reason}" for context, reason in frontier.reasons.items()]),

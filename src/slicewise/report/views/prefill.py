@@ -25,13 +25,12 @@ def prefill_document(prefill: Prefill) -> Document:
         for name, words in _WORDS.items()
     ]
     at = f"at {prefill.mfu:.0%} of peak" if prefill.mfu < 1 else "at peak"
-    bound = f"{at} bound by {BOUNDS[prefill.bound or '']}"
-    whose = ". As expected" if prefill.view == "expected" else ""
+    binds = f"bound by {BOUNDS[prefill.bound or '']} {at}"
     return [
         Heading(f"{where}: {_headline(prefill)}"),
         Line(
-            f"{show(prefill.prefill_flops, 'FLOP')}, {bound}{whose}:"
-            f" {rate(prefill.tokens_per_s_per_chip)} tokens/s per chip;"
+            f"{show(prefill.prefill_flops, 'FLOP')}, {binds}."
+            f" {_AS.get(prefill.view, at.capitalize())}: {rate(prefill.tokens_per_s_per_chip)} tokens/s per chip,"
             f" {usd(prefill.usd_per_million_input_tokens)} per million input tokens."
         ),
         *_side_by_side(prefill),
@@ -39,6 +38,9 @@ def prefill_document(prefill: Prefill) -> Document:
         *_expected(prefill),
         assumed(prefill.assumptions),
     ]
+
+
+_AS = {"expected": "As expected"}
 
 
 def _headline(prefill: Prefill) -> str:

@@ -68,6 +68,16 @@ export class Chart {
     if (!isAlike) await this.fill({}, axes);
   }
 
+  /** Rows as they are drawn: with the ghost, and on axes that are wider than its own without the labels of batches. */
+  rows(data) {
+    const own = this.chart?.data ?? {};
+    const found = "ghost" in own ? { ...data, ghost: this.ghost } : { ...data };
+    const { labels } = { ...own, ...data };
+    const isWider = this.beside && String(Object.values(this.axes())) !== String(Object.values(this.chart.signals));
+    if (labels?.some(({ kind }) => kind)) found.labels = isWider ? labels.filter(({ kind, strong }) => strong || kind === "slice") : labels;
+    return found;
+  }
+
   axes() {
     const signals = this.chart?.signals ?? {};
     return this.chart && this.beside ? widest(signals, this.beside.signals) : signals;
@@ -76,7 +86,7 @@ export class Chart {
   async fill(data, signals = {}) {
     if (!this.view) return;
     for (const [name, value] of Object.entries(signals)) this.view.signal(name, value);
-    const all = "ghost" in (this.chart?.data ?? {}) ? { ...data, ghost: this.ghost } : data;
+    const all = this.rows(data);
     for (const [name, rows] of Object.entries(all)) this.view.data(name, rows);
     await this.view.runAsync();
   }
@@ -84,7 +94,7 @@ export class Chart {
   async embed(chart, key) {
     await charting();
     const place = h("div", { class: "plot" });
-    const datasets = "ghost" in chart.data ? { ...chart.data, ghost: this.ghost } : chart.data;
+    const datasets = this.rows(chart.data);
     const { view, finalize } = await window.vegaEmbed(place, { ...chart.spec[currentTheme()], datasets }, OPTIONS);
     this.finalize?.();
     this.finalize = finalize;

@@ -1,6 +1,6 @@
 // The page: the words of the address become a question, the answer fills the view.
 
-import { follower } from "./api.js";
+import { explore, follower } from "./api.js";
 import { drawKept, startCompare, syncCompare } from "./compare.js";
 import { buildControls, syncControls, syncWords } from "./controls.js";
 import { announce, one, put, say } from "./dom.js";
@@ -10,7 +10,7 @@ import { measure, painted, watch } from "./measure.js";
 import { setOpener } from "./numbers.js";
 import { closeSheet, followPlan, openSheet } from "./sheet.js";
 import { drag } from "./sliders.js";
-import { asked, onChange, pastedConfig, readAddress, writeAddress } from "./state.js";
+import { asked, onChange, pastedConfig, readAddress, START, writeAddress } from "./state.js";
 import { startTheme, onTheme } from "./theme.js";
 import { startTips } from "./tip.js";
 import { startTour, syncTour } from "./tour.js";
@@ -48,6 +48,13 @@ async function refused(error) {
     say(field, error.message);
     field.hidden = false;
   }
+  if (!view.data) await offerStart();
+}
+
+/** An address that was refused at once has no answer to fill the controls: those of the start are offered. */
+async function offerStart() {
+  const data = await explore({ words: new URLSearchParams(START), config: null }).catch(() => null);
+  if (data && !view.data) syncControls({ controls: data.controls });
 }
 
 /** For styles, and for who waits for an answer: whether the last question is answered. */

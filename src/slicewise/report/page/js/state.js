@@ -6,7 +6,7 @@ export const WORDS = [
   "objective", "price", "network", "prefill_slice", "params", "hbm", "memory_fraction", "mfu", "ici", "split",
   "kv_split", "view", "book", "tp", "pp", "dp", "ep", "engine", "reserve",
 ];
-const START = "model=llama-3-70b&chip=v5e&weights=int8&kv=int8";
+export const START = "model=llama-3-70b&chip=v5e&weights=int8&kv=int8";
 
 const listeners = [];
 let words = new URLSearchParams();
