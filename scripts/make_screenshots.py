@@ -20,12 +20,11 @@ from helpers.browsers import chromium, missing, ready, serving  # noqa: E402  th
 
 FOLDER = ROOT / "docs" / "explorer"
 SIZES = {"wide": {"width": 1280, "height": 1400}, "narrow": {"width": 390, "height": 1400}}
-_COLOURS = 256
 PLAN = "?model=llama-3-70b&chip=v5e&weights=int8&kv=int8&tpot=50ms"
 BOOK = "?model=llama-3-70b&slice=v5e:4x4&weights=bf16&kv=bf16&osl=512&book=true&params=70e9"
 SHOTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan": (PLAN, ()),
-    "derivation": (PLAN, (".answer .door",)),
+    "derivation": (PLAN, (".answer [data-name='step_s']",)),
     "tour": (f"{BOOK}&tour=0.7", ()),
     "refused": ("?model=llama-3-405b&slice=v5e:4x4&weights=bf16", ()),
     "compare": (f"{PLAN}&kept=model%3Dllama-3-70b%26chip%3Dv5e%26weights%3Dbf16%26kv%3Dbf16", ()),
@@ -66,10 +65,9 @@ def _picture(browser: Any, url: str, viewport: dict[str, int], theme: str, click
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture in 256 colours, which are enough for a page, at a third of the size."""
+    """The same picture, packed more tightly. In full colour: fewer would shift the small areas of a resource."""
     packed = io.BytesIO()
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLOURS, kmeans=2, dither=Image.Dither.NONE)
-    picture.save(packed, format="PNG", optimize=True)
+    Image.open(io.BytesIO(png)).convert("RGB").save(packed, format="PNG", optimize=True)
     return packed.getvalue()
 
 

@@ -147,7 +147,7 @@ export function drawWhatIfs(place, whatIfs, plan) {
           {},
           h("span", {}, told(item.text)),
           item.reason
-            ? h("span", { class: "quiet cut-short", title: item.reason }, item.reason)
+            ? h("span", { class: "quiet reason", title: item.reason }, item.reason)
             : h("span", { class: "quiet" }, spaced(Object.values(item.numbers ?? {}).filter(Boolean), plan)),
         ),
       ),
