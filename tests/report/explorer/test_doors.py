@@ -36,7 +36,7 @@ QUESTIONS = {
     "prefill": ("llama-3-8b", {"slice": ["v6e:2x2"], "prefill_slice": "v6e:2x4", "network": "50GB/s"}),
 }
 
-_CANDIDATES = 4
+_CANDIDATES = 2
 
 
 def numbers(part: Any) -> Iterator[dict[str, Any]]:

@@ -100,12 +100,17 @@ def test_underlined_numbers_lead_to_their_derivations(answered: tuple[str, Seen]
         assert f"<code>{name}</code>" in text
 
 
+@pytest.fixture(scope="module")
+def plain_tags() -> set[str]:
+    return set(page(model_from_config(CONFIG, "plain", "config.json"))[1].tags)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_text(name: str) -> None:
+def test_hostile_names_are_text(name: str, plain_tags: set[str]) -> None:
     text, seen = page(model_from_config(CONFIG, name, "config.json"))
     check(text, seen)
     assert name in seen.text
-    assert set(seen.tags) == set(page(model_from_config(CONFIG, "plain", "config.json"))[1].tags)
+    assert set(seen.tags) == plain_tags
 
 
 def test_refusal_is_told() -> None:
