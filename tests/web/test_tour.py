@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import slicewise
 from slicewise.book.questions import rows
 from slicewise.book.run import question_ids, run
 from slicewise.report.explorer.explore import explore
+from slicewise.report.explorer.numbers import every_number
 from slicewise.web.app import create_app
 from slicewise.web.tour import tour
 
@@ -39,17 +39,6 @@ def test_words_of_a_question_can_be_explored(asked: dict) -> None:
     assert explore(model, words)["answer"]["slice"]
 
 
-def _numbers(part: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(part, dict):
-        if "door" in part:
-            yield part
-        for value in part.values():
-            yield from _numbers(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _numbers(value)
-
-
 def test_controls_ask_what_the_answer_is_of() -> None:
     """Where the document that a row's words give has the row's quantity, it has the row's answer."""
     answers = {(each["id"], answer["quantity"]): answer for each in tour() for answer in each["answers"]}
@@ -65,7 +54,7 @@ def test_controls_ask_what_the_answer_is_of() -> None:
             documents[key] = explore(slicewise.load_model(words.pop("model")), words)
         document = documents[key]
         parts = [document[name] for name in ("model", "answer", "memory", "breakdown", "servers", "cost")]
-        shown = [number["value"] for number in _numbers(parts) if number["name"] == row.value]
+        shown = [number["value"] for number in every_number(parts) if number["name"] == row.value]
         shown += [document["answer"]["batch"]] if row.value == "batch" else []
         compared += bool(shown)
         if shown and not any(math.isclose(value, answer["ours"]["value"]) for value in shown):

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from slicewise.book.ours import Planner, compute, deployment_of, given_of, known_deployment, owner_of, read
-from slicewise.book.questions import Row, rows
+from slicewise.book.questions import Row
 from slicewise.book.readings import READINGS, RESTS_ON
-from slicewise.book.run import tidy
+from slicewise.book.run import chosen
 from slicewise.derive import Derivation
 from slicewise.errors import InputError, SlicewiseError
 from slicewise.planner.step import Step
@@ -27,11 +27,7 @@ def explain(question: str, quantity: str = "") -> Derivation:
     Raises:
         InputError: no such question, or it has no such quantity.
     """
-    asked = [row for row in rows() if tidy(row.question) == tidy(question)]
-    if not asked:
-        raise InputError(
-            f"unknown question '{question}'; there are {', '.join(dict.fromkeys(row.question for row in rows()))}"
-        )
+    asked = chosen(question)
     named = {row.quantity: row for row in asked}
     if quantity and quantity not in named:
         known = "; ".join(f"'{name}'" for name in named)

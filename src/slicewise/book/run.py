@@ -70,7 +70,7 @@ def run(question: str | None = None) -> tuple[Answer, ...]:
         InputError: no such question.
     """
     planner = Planner()
-    return tuple(_answer(row, planner) for row in _chosen(question))
+    return tuple(_answer(row, planner) for row in chosen(question))
 
 
 def question_ids() -> tuple[str, ...]:
@@ -78,17 +78,22 @@ def question_ids() -> tuple[str, ...]:
     return ids()
 
 
-def _chosen(question: str | None) -> tuple[Row, ...]:
+def chosen(question: str | None) -> tuple[Row, ...]:
+    """The rows of one question, or all.
+
+    Raises:
+        InputError: no such question.
+    """
     if question is None:
         return rows()
-    wanted = tidy(question)
-    found = tuple(row for row in rows() if tidy(row.question) == wanted)
+    wanted = _tidy(question)
+    found = tuple(row for row in rows() if _tidy(row.question) == wanted)
     if not found:
         raise InputError(f"unknown question '{question}'; there are {', '.join(ids())}")
     return found
 
 
-def tidy(text: str) -> str:
+def _tidy(text: str) -> str:
     """An id as it is compared: `Exercise-3` is `exercise 3`."""
     return " ".join(text.lower().replace("-", " ").replace("_", " ").split())
 

@@ -173,7 +173,7 @@ def disaggregate(
     """
     question = ask(model, flags if flags.get("mfu") is not None else chosen_by(flags))
     decode = default_deployment(question)
-    prompt = decode if prefill_slice is None else question.deployment(_prefill_slice(prefill_slice))
+    prompt = decode if prefill_slice is None else question.deployment(load_slice(prefill_slice, "--prefill-slice"))
     limits = question.limits
     searched = search(decode, Limits(tpot_s=limits.tpot_s), "throughput", question.batch)
     batch = int(searched.batches[searched.best]) if searched.verdict.fits else question.batch
@@ -185,18 +185,6 @@ def disaggregate(
     fewer = _sharing_batch(decode, limits.tpot_s)
     again = disaggregation_of(step_of(decode, fewer), prefill, searched.verdict, limits) if fewer else found
     return again if again.fits else found
-
-
-def _prefill_slice(name: str | Slice) -> Slice:
-    """The slice of the prefill servers.
-
-    Raises:
-        InputError: it is not one that is offered.
-    """
-    try:
-        return load_slice(name)
-    except InputError as error:
-        raise InputError(str(error).replace("--slice", "--prefill-slice")) from None
 
 
 def _sharing_batch(decode: Deployment, tpot_s: float) -> int:

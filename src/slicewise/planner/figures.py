@@ -185,12 +185,12 @@ def explain_with(
 
 def expected_terms(deployment: Deployment, batch: float, of: str = "step_expected_s") -> dict[str, float]:
     """What an expected time is made of, by name. [s]"""
-    terms, ratio = _terms_of(deployment, of)
+    terms, ratio = terms_of(deployment, of)
     scale = 1.0 if ratio is None else float(deployment.value(ratio))
     return {name: float(value * scale) for name, value in deployment.evaluate(terms, batch=batch).items()}
 
 
-def _terms_of(deployment: Deployment, of: str) -> tuple[list[str], str | None]:
+def terms_of(deployment: Deployment, of: str) -> tuple[list[str], str | None]:
     """The terms of an expected time, and what was measured of its like, by which all of them are multiplied."""
     names = deployment.graph.formulas[of].parameters
     terms = [name for name in names if name.endswith("_s") and name not in FLOORS]
@@ -205,7 +205,7 @@ def explain_term(deployment: Deployment, term: str, batch: float) -> Derivation:
     """
     if term == UP_TO_BOUND:
         return explain_up_to_bound(deployment, batch)
-    terms, ratio = _terms_of(deployment, "step_expected_s")
+    terms, ratio = terms_of(deployment, "step_expected_s")
     if term not in terms:
         raise UnknownNameError("term", term, [*terms, UP_TO_BOUND])
     whole = deployment.explain(term, batch=batch)

@@ -13,7 +13,7 @@ from slicewise.planner import feasible
 from slicewise.planner.deployment import Deployment
 from slicewise.planner.feasible import Verdict
 from slicewise.planner.knee import MOST_SEQUENCES, largest_batch
-from slicewise.planner.step import LEDGER, TERMS, bound
+from slicewise.planner.step import BOUND_WORDS, LEDGER, TERMS, bound
 from slicewise.spec.workload import Limits
 from slicewise.units import show
 
@@ -23,14 +23,6 @@ DENSE = 4096
 ROUNDING = 1e-10
 
 Grid = NDArray[np.float64]
-
-_TERM_WORDS = {
-    "param_load": "loading parameters takes",
-    "kv_load": "loading the KV cache takes",
-    "matmul": "matmul FLOPs take",
-    "attention_flops": "attention FLOPs take",
-    "ici": "the network takes",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +168,7 @@ def _tpot_verdict(deployment: Deployment, tpot_s: float, batch: int) -> Verdict:
         part = f"no engine betters {show(float(deployment.value('step_overlapped_s', batch=batch)), 's')}"
     else:
         term = bound(timed, view)
-        part = f"{_TERM_WORDS[term]} {show(float(timed[f'{term}_s']), 's')} of it"
+        part = f"{show(float(timed[f'{term}_s']), 's')} of it for {BOUND_WORDS[term]}"
     step = f"{name}: a step at batch {batch} takes {show(float(timed['step_s']), 's')}"
     detail = f"{step}, over the TPOT limit of {limit}; {part}"
     return Verdict(reason=feasible.TPOT, detail=detail)

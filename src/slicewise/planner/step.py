@@ -53,6 +53,14 @@ EXPERTS = ("experts_touched", "tokens_per_expert", "expert_tokens_per_chip", "fu
 GROWTH = ("kv_growth_bytes_per_token", "kv_state_bytes", "kv_copies")
 """How a sequence's bytes grow, where layers keep different things."""
 TERMS = ("param_load_s", "kv_load_s", "matmul_s", "attention_flops_s", "ici_s")
+BOUND_WORDS = {
+    "param_load": "loading parameters",
+    "kv_load": "loading the KV cache",
+    "matmul": "matmul FLOPs",
+    "attention_flops": "attention FLOPs",
+    "ici": "the network between chips",
+}
+"""What binds, in words."""
 TIMES = (*TERMS, "step_roofline_s", "step_overlapped_s", "step_serial_s", "step_s")
 OTHER_NAMES = {"tpot_s": "step_s", "expected_step_s": "step_expected_s"}
 EXPECTED = ("step_expected_s", "step_low_s", "step_high_s")

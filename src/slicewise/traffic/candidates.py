@@ -124,7 +124,7 @@ def kinds_of(words: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _prefill(question: Question, decode: Deployment, words: Mapping[str, Any]) -> Deployment:
     named = words.get("prefill_slice")
-    return decode if named is None else question.deployment(load_slice(named), decode.precision)
+    return decode if named is None else question.deployment(load_slice(named, "--prefill-slice"), decode.precision)
 
 
 def _deployments(question: Question, requests: Requests, left: list[LeftOut]) -> list[Deployment]:

@@ -258,7 +258,7 @@ def _counts(words: Mapping[str, Any]) -> tuple[int, int]:
 
 def _prefill_deployment(question: Question, decode: Deployment, words: Mapping[str, Any]) -> Deployment:
     named = words.get("prefill_slice")
-    return decode if named is None else question.deployment(load_slice(named))
+    return decode if named is None else question.deployment(load_slice(named, "--prefill-slice"))
 
 
 def _served(design: Design, n_servers: int, n_prefill: int, fleet: Fleet | None) -> dict[str, Any]:

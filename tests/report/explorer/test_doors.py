@@ -1,7 +1,6 @@
 """Every number of the document is a door: behind it lies the derivation of that very value."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import slicewise
 from slicewise.calibrate.run import calibrate
 from slicewise.report.explorer.explore import explore
+from slicewise.report.explorer.numbers import every_number
 
 BOOK = {"params": "70e9", "book": True}
 QUESTIONS = {
@@ -39,18 +39,6 @@ QUESTIONS = {
 _CANDIDATES = 2
 
 
-def numbers(part: Any) -> Iterator[dict[str, Any]]:
-    """Every number within a part of the document."""
-    if isinstance(part, dict):
-        if "door" in part and "text" in part:
-            yield part
-        for value in part.values():
-            yield from numbers(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from numbers(value)
-
-
 @pytest.mark.parametrize("asked", QUESTIONS)
 def test_derivation_behind_a_number_gives_its_value(asked: str) -> None:
     model, words = QUESTIONS[asked]
@@ -58,7 +46,7 @@ def test_derivation_behind_a_number_gives_its_value(asked: str) -> None:
     results: dict[str, Any] = {}
     tried = 0
     document["candidates"] = document["candidates"][:_CANDIDATES]  # the others are derived alike
-    for number in numbers({key: value for key, value in document.items() if key != "doors"}):
+    for number in every_number({key: value for key, value in document.items() if key != "doors"}):
         if number["door"] is None:
             assert number["name"] == "tpot_s", number  # the limit was typed in
             continue

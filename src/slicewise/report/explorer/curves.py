@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slicewise.planner.deployment import Deployment
-from slicewise.planner.figures import FLOORS, UP_TO_BOUND
+from slicewise.planner.figures import UP_TO_BOUND, terms_of
 from slicewise.planner.knee import MOST_SEQUENCES
 from slicewise.planner.search import ROUNDING, round_of
 from slicewise.report.explorer.found import Found
@@ -141,9 +141,8 @@ def parts(deployment: Deployment, batch: Column) -> list[Part]:
 
 
 def _expected_parts(deployment: Deployment, batch: Column) -> list[Part]:
-    names = deployment.graph.formulas["step_expected_s"].parameters
-    asked = [name for name in names if name.endswith("_s") and name not in FLOORS]
-    ratio = float(next((deployment.value(name) for name in names if name.endswith("_ratio")), 1.0))
+    asked, scale = terms_of(deployment, "step_expected_s")
+    ratio = 1.0 if scale is None else float(deployment.value(scale))
     values = deployment.evaluate([*asked, "step_expected_s"], batch=batch)
     seconds = {name: values[name] * ratio + 0.0 * batch for name in asked}
     pieces = [piece for name in asked for piece in _pieces(deployment, name, seconds[name], batch, ratio)]

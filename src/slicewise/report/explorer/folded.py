@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -13,7 +13,7 @@ from slicewise.planner.disaggregate import disaggregate
 from slicewise.report.explain import explain_lines
 from slicewise.report.explorer.commands import said_to
 from slicewise.report.explorer.found import Found
-from slicewise.report.explorer.numbers import ANSWER, SERVERS, Number
+from slicewise.report.explorer.numbers import ANSWER, SERVERS, every_number
 
 
 def fold(found: Found, told: Any) -> str:
@@ -30,7 +30,7 @@ def fold(found: Found, told: Any) -> str:
     anchors: dict[tuple[str, str], str] = {}
     told_before: dict[tuple[str, str], str] = {}
     folded: list[str] = []
-    for number in _numbers(told):
+    for number in every_number(told):
         key = number["door"], number["name"]
         if key not in anchors and number["door"] in (ANSWER, SERVERS):
             if number["door"] not in results:
@@ -75,16 +75,3 @@ def _folded(derivation: Derivation, anchor: str) -> str:
     lines = escape("\n".join(explain_lines(derivation)))
     summary = f"<code>{escape(derivation.name)}</code> {escape(derivation.meaning or derivation.origin)}"
     return f'<details><summary>{summary}</summary><pre id="{anchor}">{lines}</pre></details>'
-
-
-def _numbers(part: Any) -> Iterator[Number]:
-    """Every number within a part of the document, in order."""
-    if isinstance(part, dict):
-        if "door" in part and "figure" in part:
-            yield part
-            return
-        for value in part.values():
-            yield from _numbers(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _numbers(value)

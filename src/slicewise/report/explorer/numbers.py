@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from slicewise.derive import Derivation
@@ -59,6 +60,19 @@ def number(
         "resource": resource or resource_of(label or name),
         "door": door,
     }
+
+
+def every_number(part: Any) -> Iterator[Number]:
+    """Every number within a part of a document, in its order."""
+    if isinstance(part, dict):
+        if "door" in part and "figure" in part:
+            yield part
+            return
+        part = part.values()
+    elif not isinstance(part, list):
+        return
+    for value in part:
+        yield from every_number(value)
 
 
 def exact(value: float, unit: str, suffix: str = "") -> str:

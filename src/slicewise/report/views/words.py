@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from slicewise.planner.assumptions import model_notes
-from slicewise.planner.step import Step
+from slicewise.planner.step import BOUND_WORDS, Step
 from slicewise.report.document import Items, Line, Table
 from slicewise.units import show, show_gib
 
-BOUNDS = {
-    "param_load": "loading parameters",
-    "kv_load": "loading the KV cache",
-    "matmul": "matmul FLOPs",
-    "attention_flops": "attention FLOPs",
-    "ici": "the network between chips",
-    "prefill_flops": "FLOPs",
-    "prefill_ici": "the network between chips",
-}
+BOUNDS = {**BOUND_WORDS, "prefill_flops": "FLOPs", "prefill_ici": BOUND_WORDS["ici"]}
 """What binds, in words."""
 
 BOUND_BY = {
